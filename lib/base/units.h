@@ -31,6 +31,5 @@ using StreamId = Index<struct StreamTag, std::uint16_t>;   // number at the owne
 using ConnIndex = Index<struct ConnTag, std::uint32_t>;    // slot in a role's connection table
 using ClientId = Index<struct ClientTag, std::uint16_t>;   // an attached application
 
-inline constexpr StreamId kNoStream{0xffff};
 
 }  // namespace metaroce

@@ -151,7 +151,7 @@ enum metaroce_event_kind { METAROCE_EVENT_NONE = 0, METAROCE_EVENT_STREAM_CLOSED
                            METAROCE_EVENT_DATAPLANE_GONE = 2 };
 struct metaroce_event { int kind; int status; void *user; };
 /* Next asynchronous event; kind NONE when there is none. Never blocks. */
-METAROCE_API int metaroce_event(struct metaroce_context *ctx, struct metaroce_event *out);
+METAROCE_API int metaroce_next_event(struct metaroce_context *ctx, struct metaroce_event *out);
 
 /* Statistics, sums since start. Fill up to n entries, return how many exist. */
 struct metaroce_path_stats {
@@ -168,8 +168,8 @@ struct metaroce_conn_stats {
   uint64_t acked_bytes, tx_packets, rtx_packets, lost_packets, spurious_packets;
   uint64_t rx_packets, rx_bytes, rx_out_of_order, rx_duplicates, rx_drops;
 };
-METAROCE_API int metaroce_conn_stats(struct metaroce_stream *s, struct metaroce_conn_stats *out);
-METAROCE_API int metaroce_path_stats(struct metaroce_stream *s, struct metaroce_path_stats *out, int n);
+METAROCE_API int metaroce_get_conn_stats(struct metaroce_stream *s, struct metaroce_conn_stats *out);
+METAROCE_API int metaroce_get_path_stats(struct metaroce_stream *s, struct metaroce_path_stats *out, int n);
 
 #ifdef __cplusplus
 }
