@@ -3,8 +3,8 @@
 
 packet.h asserts its own sizes at compile time. This test reads its structures and compares every
 field's offset and width, in order, with the table in the specification; the values of the
-enumerations and flags with the lists there; and the drop reasons of chapter 4 with
-lib/wire/drop_reason.h.
+enumerations and flags with the lists there; and the drop reasons of chapter 4 and of the operator's
+guide with lib/wire/drop_reason.h.
 """
 
 import pathlib
@@ -14,6 +14,10 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 HEADER = (ROOT / "lib/wire/packet.h").read_text(encoding="utf-8")
 PACKETS = (ROOT / "doc/spec/03-packets.md").read_text(encoding="utf-8")
+CHECKS = (ROOT / "doc/spec/04-receive-checks.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "doc/operators-guide.md").read_text(encoding="utf-8")
+DROP_REASONS = set(re.findall(r"X\(k\w+, (\w+),",
+                              (ROOT / "lib/wire/drop_reason.h").read_text(encoding="utf-8")))
 WIDTH = {"std::uint8_t": 1, "Be16": 2, "Be24": 3, "Be32": 4, "Be64": 8}
 
 
@@ -133,12 +137,15 @@ class Layout(unittest.TestCase):
         self.assertEqual(spec, code)
 
     def test_drop_reasons__chapter_4_names_exist(self):
-        names = set(re.findall(r"X\(k\w+, (\w+),", (ROOT / "lib/wire/drop_reason.h").read_text(encoding="utf-8")))
-        self.assertGreater(len(names), 20)
-        table = re.findall(r"^\| \d+ \|[^|]*\|([^|]*)\|", (ROOT / "doc/spec/04-receive-checks.md").read_text(encoding="utf-8"), re.M)
+        table = re.findall(r"^\| \d+ \|[^|]*\|([^|]*)\|", CHECKS, re.M)
         used = {n for cell in table for n in re.findall(r"`(\w+)`", cell)}
         self.assertGreater(len(used), 15)
-        self.assertEqual(used - names, set())
+        self.assertEqual(used - DROP_REASONS, set())
+
+    def test_drop_reasons__each_is_in_the_operators_guide(self):
+        rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| [NRCT, ]+ \|", GUIDE, re.M)
+        listed_names = [n for cell in rows for n in re.findall(r"`(\w+)`", cell)]
+        self.assertEqual(sorted(listed_names), sorted(DROP_REASONS - {"none"}))
 
 
 if __name__ == "__main__":
