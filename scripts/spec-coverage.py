@@ -25,7 +25,7 @@ SECTION = re.compile(r"^#{1,2} (\d+(?:\.\d+)?) ")
 KEY_WORD = re.compile(r"\b(?:MUST|SHOULD|SHALL|MAY|REQUIRED|RECOMMENDED|OPTIONAL)\b")
 CODE_DIRS = ("lib", "drivers", "app")
 TEST_DIRS = ("test",)
-SUFFIXES = {".h", ".c", ".hpp", ".cpp", ".cc", ".py", ".sh", ".lua", ".yaml", ".build", ".md", ".in"}
+SUFFIXES = {".h", ".c", ".cpp", ".py", ".sh", ".lua", ".yaml", ".build", ".md", ".in"}
 # The test of this script writes wrong citations on purpose.
 SKIP = {"spec_coverage_test.py"}
 
@@ -70,7 +70,8 @@ class Spec:
             self._define(definition, text, chapter, place)
         elif chapter is not None and chapter != 1 and KEY_WORD.search(text):
             word = KEY_WORD.search(text).group(0)
-            self.errors.append(f"{place}: {word} outside a statement: give it an identifier or lower case")
+            self.errors.append(f"{place}: {word} outside a statement: "
+                               "give it an identifier or lower case")
         own = definition.group(1) if definition else None
         for cited in CITATION.findall(text):
             if cited != own:
@@ -147,7 +148,8 @@ def print_text(r):
 
 def main():
     p = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    p.add_argument("--root", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent,
+    here = pathlib.Path(__file__).resolve().parent.parent
+    p.add_argument("--root", type=pathlib.Path, default=here,
                    help="top of the source tree (default: the one of this script)")
     p.add_argument("--strict-known", action="store_true", help="exit 1 when there is an error")
     p.add_argument("--json", action="store_true", help="print one JSON document")

@@ -132,7 +132,8 @@ class Layout(unittest.TestCase):
     def test_flags__equal(self):
         text = PACKETS[PACKETS.index("[MR-3.3.4]"):]
         text = text[:text.index("\n\n")]
-        spec = {int(v, 16): k.replace("_", "").lower() for v, k in re.findall(r"(0x\w+) ([A-Z_]+)", text)}
+        spec = {int(v, 16): k.replace("_", "").lower()
+                for v, k in re.findall(r"(0x\w+) ([A-Z_]+)", text)}
         code = {int(v, 16): k.lower() for k, v in re.findall(r"kFlag(\w+) = (0x\w+);", HEADER)}
         self.assertEqual(spec, code)
 
@@ -146,6 +147,32 @@ class Layout(unittest.TestCase):
         rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| [NRCT, ]+ \|", GUIDE, re.M)
         listed_names = [n for cell in rows for n in re.findall(r"`(\w+)`", cell)]
         self.assertEqual(sorted(listed_names), sorted(DROP_REASONS - {"none"}))
+
+
+CODEC = ROOT / "lib/transport/ctrl_codec.h"
+
+
+@unittest.skipUnless(CODEC.exists(), "no control codec in this tree")
+class Control(unittest.TestCase):
+    def setUp(self):
+        self.codec = CODEC.read_text(encoding="utf-8")
+        spec = (ROOT / "doc/spec/05-connections.md").read_text(encoding="utf-8")
+        self.tlvs, self.status = spec.split("[MR-5.4.2]")[1].split("[MR-5.4.5]")
+        self.status = self.status.split("## 5.5")[0]
+
+    def test_tlvs__types_and_names_equal(self):
+        code = {int(t): n for t, n in re.findall(r"^// +(\d+) (\S+(?: \S+)*)  ", self.codec, re.M)}
+        spec = {int(t): n.replace("`", "")
+                for t, n in re.findall(r"^\| (\d+) \| ([^|]+?) \|", self.tlvs, re.M)}
+        self.assertGreater(len(spec), 10)
+        self.assertEqual(spec, code)
+
+    def test_status__equal(self):
+        body = re.search(r"enum class CtrlStatus : std::uint8_t {(.*?)};", self.codec, re.S).group(1)
+        code = {int(v): k.lower() for k, v in re.findall(r"k(\w+)\s*=\s*(\d+)", body)}
+        spec = {int(v): k.lower()
+                for v, k in re.findall(r"^\| (\d+) \| (\w+) \|", self.status, re.M)}
+        self.assertEqual(spec, code)
 
 
 if __name__ == "__main__":
