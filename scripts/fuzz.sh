@@ -4,7 +4,7 @@
 #   scripts/fuzz.sh TARGET [SECONDS] [libFuzzer option...]
 # Inputs that were found interesting stay in build-fuzz/corpus/TARGET. A crash prints its input
 # and leaves it in build-fuzz/crash-TARGET-*; `build-fuzz/test/fuzz/TARGET FILE` replays it. Fix
-# it, and add the input to fuzz_seeds() of test/fuzz/TARGET.cpp: the default suite then keeps it.
+# it, and add the input to seeds() of test/fuzz/TARGET.cpp: the default suite then keeps it.
 set -eu -o pipefail
 cd "$(dirname "$0")/.."
 
@@ -39,7 +39,7 @@ for t in "${targets[@]}"; do
   echo "== $t, $seconds s"
   ninja -C $dir "test/fuzz/$t" "test/fuzz/${t}_test"
   mkdir -p "$dir/corpus/$t"
-  METAROCE_FUZZ_CORPUS="$dir/corpus/$t" "$dir/test/fuzz/${t}_test" --gtest_filter='*write_corpus*' >/dev/null
+  METAROCE_FUZZ_CORPUS="$dir/corpus/$t" "$dir/test/fuzz/${t}_test" --gtest_filter=Fuzz.seeds >/dev/null
   "$dir/test/fuzz/$t" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
     -artifact_prefix="$dir/crash-$t-" "$@" "$dir/corpus/$t"
 done

@@ -1,5 +1,6 @@
 // Runs one fuzz target without libFuzzer: the seeds, then mutations of them, the same ones in
-// every run. METAROCE_FUZZ_RUNS sets their number, METAROCE_SEED another sequence.
+// every run. METAROCE_FUZZ_RUNS sets their number, METAROCE_SEED another sequence,
+// METAROCE_FUZZ_CORPUS a folder to write the seeds to (scripts/fuzz.sh).
 //
 // A property that does not hold aborts the process; the input is printed before, by the handler
 // below, in a form that goes into seeds().
@@ -81,11 +82,22 @@ void mutate(Input& v, const std::vector<Input>& all, Rng& rng) {
   if (v.size() > kMaxInputBytes) v.resize(kMaxInputBytes);
 }
 
+// Seeds as files, where libFuzzer starts.
+void write_corpus(const std::string& dir, const std::vector<Input>& all) {
+  int n = 0;
+  for (const Input& input : all) {
+    std::ofstream f(dir + "/seed-" + std::to_string(n++), std::ios::binary);
+    for (const std::uint8_t b : input) f.put(static_cast<char>(b));
+    ASSERT_TRUE(f.good()) << dir;
+  }
+}
+
 TEST(Fuzz, seeds) {
   std::signal(SIGABRT, print_input);
   std::signal(SIGSEGV, print_input);
   const auto all = seeds();
   ASSERT_FALSE(all.empty());
+  if (const char* dir = std::getenv("METAROCE_FUZZ_CORPUS")) write_corpus(dir, all);
   run({});
   for (const Input& input : all) run(input);
 }
@@ -103,18 +115,6 @@ TEST(Fuzz, mutations) {
     Input v = all[rng.below(static_cast<std::uint32_t>(all.size()))];
     for (std::uint32_t k = 1 + rng.below(4); k > 0; --k) mutate(v, all, rng);
     run(v);
-  }
-}
-
-// For scripts/fuzz.sh: the seeds as files, where libFuzzer starts.
-TEST(Fuzz, write_corpus) {
-  const char* dir = std::getenv("METAROCE_FUZZ_CORPUS");
-  if (dir == nullptr) GTEST_SKIP() << "METAROCE_FUZZ_CORPUS is not set";
-  int n = 0;
-  for (const Input& input : seeds()) {
-    std::ofstream f(std::string(dir) + "/seed-" + std::to_string(n++), std::ios::binary);
-    for (const std::uint8_t b : input) f.put(static_cast<char>(b));
-    ASSERT_TRUE(f.good()) << dir;
   }
 }
 
