@@ -43,7 +43,7 @@ struct TransportConfig {
   std::uint32_t ctrl_retries = 8;
   Nanos half_open_lifetime = kSecond;
   Nanos stream_linger = kSecond;
-  Nanos keepalive = 10 * kSecond;            // idle connection is probed; 0 = off
+  Nanos keepalive = 2 * kSecond;             // idle connection is probed; 0 = off
 };
 
 }  // namespace metaroce

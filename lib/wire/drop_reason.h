@@ -31,8 +31,7 @@ namespace metaroce {
   X(kSourceAddress, source_address, "source address is not the peer's")                          \
   X(kPath, path, "path number not negotiated")                                                   \
   X(kPathEpoch, path_epoch, "path epoch neither current, next nor previous")                     \
-  X(kPathSeq, path_seq,                                                                          \
-    "path sequence more than 4,096 ahead of the highest seen, or floor absurd")                  \
+  X(kPathSeq, path_seq, "path sequence more than 4,096 ahead of the highest seen")               \
   X(kNoStream, no_stream, "stream number never opened on this connection")                       \
   X(kStreamClosed, stream_closed, "stream closed or in error here")                              \
   X(kDuplicate, duplicate, "stream packet number already placed (acknowledged again)")           \
