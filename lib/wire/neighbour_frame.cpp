@@ -181,6 +181,7 @@ IpAddress solicited_node(const IpAddress& a) {
 
 DropReason parse_neighbour(const FrameView& f, NeighbourMessage& out) {
   out = {};
+  out.link_source = f.source_mac();
   return f.v6 ? parse_nd(f, out) : parse_arp(f, out);
 }
 

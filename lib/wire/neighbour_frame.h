@@ -12,6 +12,7 @@ struct NeighbourMessage {
   bool solicited = false;   // answers: sent to one host that asked (NA flag S; ARP: to a unicast MAC)
   bool probe = false;       // request from the unspecified address: duplicate address detection
   MacAddress mac;           // of the sender (requests) or of `target` (answers)
+  MacAddress link_source;   // source MAC of the frame: where an answer to it goes
   IpAddress sender;         // who asks, or who answers (ARP: the same as target in answers)
   IpAddress target;         // whose MAC address this is about
 };
