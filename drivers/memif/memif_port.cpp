@@ -27,15 +27,18 @@ const PortCapabilities k_memif_row = {
 
 namespace {
 
+// Asks with the wrong socket type: a bound socket answers EPROTOTYPE, a dead path ECONNREFUSED. A
+// real connection that closes at once would kill a live server: its driver closes the descriptor
+// that EAL's interrupt thread still polls, which makes that thread panic (seen with 22.11).
 bool somebody_listens(const std::string& path) {
   sockaddr_un a{};
   a.sun_family = AF_UNIX;
   std::memcpy(a.sun_path, path.c_str(), path.size());
-  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return true;
-  const bool yes = connect(fd, reinterpret_cast<const sockaddr*>(&a), sizeof a) == 0 || errno != ECONNREFUSED;
+  const bool dead = connect(fd, reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0 && errno == ECONNREFUSED;
   ::close(fd);
-  return yes;
+  return !dead;
 }
 
 class MemifPort final : public Port {
