@@ -58,18 +58,17 @@ class Reader {
                                 comma_list(keys_of(section))));
     refuse_duplicates(node, path);
     refuse_unknown(section, node, path);
+    std::vector<const Field*> missing;
     for (const Field& f : section.fields) {
       const auto at = std::find_if(node.keys.begin(), node.keys.end(),
                                    [&](const YamlNode& k) { return k.text == f.key; });
-      // The kind of an object is its first field, hence known here.
-      const bool fits = section.fits(f, object);
       if (at == node.keys.end()) {
-        if (f.required && fits)
-          throw Failure(node.line, path.empty() ? "file" : path,
-                        fmt::format("no {}; accepted: {}", f.key, accepted(f)));
+        if (f.required) missing.push_back(&f);
+        // What else may stand here depends on the kind, which is the first field.
+        if (f.required && section.kind && &f == section.fields.data()) break;
         continue;
       }
-      if (!fits)
+      if (!section.fits(f, object))
         throw Failure(at->line, join(path, f.key),
                       fmt::format("not a key of kind {}; accepted: with kind {}",
                                   section.names_of_kinds(section.kind(object)),
@@ -78,6 +77,11 @@ class Reader {
       locations_.add(join(path, f.key), at->line);
       read_field(f, node.items[index], object, join(path, f.key));
     }
+    // Last, because a misspelt key further in explains more than what is not there.
+    for (const Field* f : missing)
+      if (section.fits(*f, object))
+        throw Failure(node.line, path.empty() ? "file" : path,
+                      fmt::format("no {}; accepted: {}", f->key, accepted(*f)));
   }
 
  private:

@@ -38,9 +38,18 @@ std::size_t utf8_length(std::string_view s) {
   return 0;
 }
 
+// Tabs before the text of a line; yaml-cpp's words for them help nobody.
+bool indented_by_tab(std::string_view rest) {
+  const std::size_t text = rest.find_first_not_of(" \t");
+  return text != std::string_view::npos && rest[text] != '\n' && rest[text] != '\r' &&
+         rest[text] != '#' && rest.substr(0, text).find('\t') != std::string_view::npos;
+}
+
 void check_characters(std::string_view text) {
   int line = 1;
   for (std::size_t i = 0; i < text.size();) {
+    if ((i == 0 || text[i - 1] == '\n') && indented_by_tab(text.substr(i)))
+      fail(line, "a tab in the indentation; accepted: spaces");
     const std::size_t n = utf8_length(text.substr(i));
     if (n == 0) fail(line, "not UTF-8 text; save the file as UTF-8");
     const auto c = static_cast<unsigned char>(text[i]);
@@ -86,8 +95,8 @@ class TreeBuilder final : public YAML::EventHandler {
     if (const auto word = null_word(mark); belongs && !word.empty()) {
       node.kind = YamlNode::Kind::kScalar;
       node.text = word;
-    } else if (!belongs) {
-      node.line = stack_.back().key.line;
+    } else {
+      node.line = belongs ? line_before(mark) : stack_.back().key.line;
     }
     add(std::move(node));
   }
@@ -148,6 +157,18 @@ class TreeBuilder final : public YAML::EventHandler {
     return {};
   }
 
+  // Line of the last text before the mark: where a value is missed whose mark is the next token.
+  int line_before(const YAML::Mark& mark) const {
+    constexpr std::string_view kBlank = " \t\r";
+    for (int line = std::min(mark.line, static_cast<int>(lines_.size()) - 1); line >= 0; --line) {
+      std::string_view text = lines_[static_cast<std::size_t>(line)];
+      if (line == mark.line) text = text.substr(0, static_cast<std::size_t>(mark.column));
+      const auto first = text.find_first_not_of(kBlank);
+      if (first != std::string_view::npos && text[first] != '#') return line + 1;
+    }
+    return 1;
+  }
+
   void open(YamlNode::Kind kind, const YAML::Mark& mark, const std::string& tag,
             YAML::anchor_t anchor) {
     refuse_anchor(mark, anchor);
@@ -203,7 +224,8 @@ YamlNode parse_yaml(std::string_view text) {
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& e) {
-    fail(std::max(e.mark.line, 0) + 1, e.msg);
+    fail(std::max(e.mark.line, 0) + 1,
+         e.msg + "; check indentation, quotes and brackets here and in the lines above");
   }
   YamlNode root = builder.take();
   if (root.kind == YamlNode::Kind::kNothing)
