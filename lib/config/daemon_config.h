@@ -14,7 +14,7 @@
 #include "transport/address.h"
 #include "transport/config.h"
 
-namespace metaroce {
+namespace metaroce::config {
 
 enum class EalMemory : std::uint8_t {
   kAuto,      // in_memory when the kernel has free huge pages for memory_size, else no_huge
@@ -117,4 +117,4 @@ struct DaemonConfig {
   std::vector<std::string> warnings;  // complete lines for the log: legal, perhaps not meant
 };
 
-}  // namespace metaroce
+}  // namespace metaroce::config

@@ -8,7 +8,7 @@
 
 #include "config/daemon_config.h"
 
-namespace metaroce {
+namespace metaroce::config {
 
 struct PortKindInfo {
   PortKind kind;
@@ -36,4 +36,4 @@ constexpr std::uint32_t kind_bit(PortKind kind) { return 1U << static_cast<unsig
 // IP, UDP, the longest header in front of payload (Write with immediate) and the CRC32C trailer.
 constexpr std::uint32_t packet_overhead(bool v6) { return (v6 ? 40U : 20U) + 8U + 52U + 4U; }
 
-}  // namespace metaroce
+}  // namespace metaroce::config

@@ -10,6 +10,8 @@
 
 namespace metaroce {
 
+__extension__ typedef unsigned __int128 Uint128;
+
 class Clock {
  public:
   // After EAL start, which calibrates the TSC.
@@ -17,16 +19,16 @@ class Clock {
     timespec t{};
     clock_gettime(CLOCK_MONOTONIC, &t);
     base_ns_ = t.tv_sec * kSecond + t.tv_nsec;
-    mult_ = (static_cast<unsigned __int128>(kSecond) << 32) / rte_get_tsc_hz();
+    mult_ = (static_cast<Uint128>(kSecond) << 32) / rte_get_tsc_hz();
   }
   [[nodiscard]] Nanos now() const {
-    return base_ns_ + static_cast<Nanos>((static_cast<unsigned __int128>(rte_rdtsc() - base_tsc_) * mult_) >> 32);
+    return base_ns_ + static_cast<Nanos>((static_cast<Uint128>(rte_rdtsc() - base_tsc_) * mult_) >> 32);
   }
 
  private:
   std::uint64_t base_tsc_;
   Nanos base_ns_ = 0;
-  unsigned __int128 mult_;  // ns per tick << 32
+  Uint128 mult_;  // ns per tick << 32
 };
 
 }  // namespace metaroce

@@ -1,0 +1,16 @@
+// What the daemon says about itself: one progress line, and all counters as JSON at the end.
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace metaroce {
+
+class Runtime;
+class SessionServer;
+
+std::string progress_line(Runtime& runtime, const SessionServer& server);
+nlohmann::json summarise(Runtime& runtime, const SessionServer& server);
+
+}  // namespace metaroce

@@ -1,0 +1,277 @@
+#include "runtime/runtime.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_pause.h>
+
+#include "drivers/registry.h"
+
+namespace metaroce {
+namespace {
+
+MemoryMode memory_mode(config::EalMemory m) {
+  switch (m) {
+    case config::EalMemory::kAuto: return MemoryMode::kAuto;
+    case config::EalMemory::kInMemory: return MemoryMode::kInMemory;
+    case config::EalMemory::kNoHuge: return MemoryMode::kNoHuge;
+    case config::EalMemory::kFile: return MemoryMode::kFilePrefix;
+  }
+  return MemoryMode::kAuto;
+}
+
+const char* name_of(MemoryMode m) {
+  switch (m) {
+    case MemoryMode::kInMemory: return "huge pages, no files";
+    case MemoryMode::kNoHuge: return "ordinary pages (no huge pages free)";
+    case MemoryMode::kFilePrefix: return "huge pages in hugetlbfs";
+    case MemoryMode::kAuto: break;
+  }
+  return "auto";
+}
+
+// The configuration's port as the driver wants it.
+PortConfig port_config(const config::DaemonConfig& all, const config::HostConfig& host, const config::PortConfig& p,
+                       std::size_t index) {
+  PortConfig r;
+  r.name = fmt::format("{}p{}", host.name.substr(0, 8), index);
+  for (char& ch : r.name)
+    if ((ch < 'a' || ch > 'z') && (ch < '0' || ch > '9')) ch = '_';
+  switch (p.kind) {
+    case config::PortKind::kPci: r.kind = PortKind::kPci; r.device = p.device; break;
+    case config::PortKind::kTap: r.kind = PortKind::kTap; r.device = p.interface; break;
+    case config::PortKind::kNull: r.kind = PortKind::kNull; break;
+    case config::PortKind::kRing: r.kind = PortKind::kRing; r.device = p.pair; break;
+    case config::PortKind::kMemif:
+      r.kind = PortKind::kMemif;
+      r.device = p.socket;
+      r.memif_server = p.role == config::MemifRole::kServer;
+      r.memif_id = p.id;
+      r.rx_descriptors = r.tx_descriptors = static_cast<std::uint16_t>(p.ring_size);
+      break;
+    case config::PortKind::kAfPacket: r.kind = PortKind::kAfPacket; r.device = p.interface; break;
+    case config::PortKind::kAfXdp: r.kind = PortKind::kAfXdp; r.device = p.interface; break;
+  }
+  r.payload_mtu = all.transport.payload_mtu;
+  if (p.mac) r.mac = *p.mac;
+  return r;
+}
+
+FaultPlan fault_plan(const config::FaultsConfig& f, std::size_t host) {
+  FaultPlan p;
+  p.loss_ppm = f.loss_ppm;
+  p.duplicate_ppm = f.duplicate_ppm;
+  for (const auto& c : f.corrupt) p.flips.push_back({c.packet, c.offset});
+  p.seed = f.seed + host;
+  return p;
+}
+
+}  // namespace
+
+std::unique_ptr<Runtime> Runtime::create(const config::DaemonConfig& config, const std::string& program, std::string& error) {
+  std::unique_ptr<Runtime> r(new Runtime);
+  r->inline_ = config.eal.progress == config::Progress::kInline;
+  if (!r->start_eal(config, program, error)) return nullptr;
+  r->clock_ = std::make_unique<Clock>();
+  for (const config::HostConfig& h : config.hosts)
+    if (!r->open_host(config, h, error)) return nullptr;
+  std::vector<PortCapabilities> rows;
+  for (const auto& h : r->hosts_)
+    for (const PortPlan& p : h->ports()) rows.push_back(p.port->capabilities());
+  r->report_.push_back(capability_table(rows));
+  for (auto& h : r->hosts_) {
+    const Status s = h->start();
+    if (!s.ok()) { error = s.message; return nullptr; }
+  }
+  if (!r->inline_) {
+    r->plan_workers(config);
+    if (!r->launch(error)) return nullptr;
+  }
+  return r;
+}
+
+bool Runtime::start_eal(const config::DaemonConfig& config, const std::string& program, std::string& error) {
+  EalConfig e;
+  e.program = program;
+  e.memory = memory_mode(config.eal.memory);
+  e.memory_mb = static_cast<unsigned>(config.eal.memory_size >> 20);
+  e.file_prefix = config.eal.file_prefix;
+  e.extra = config.eal.extra_args;
+  unsigned lcore = 1;
+  std::map<unsigned, unsigned> lcore_of_cpu;
+  for (const config::HostConfig& h : config.hosts) {
+    for (const config::PortConfig& p : h.ports)
+      if (p.kind == config::PortKind::kPci) e.pci_allow.push_back(p.device);
+    for (const config::GroupConfig& g : h.groups) {
+      for (const auto& cpu : {g.rx, g.tx, g.timer}) {
+        if (inline_ || !cpu || lcore_of_cpu.contains(*cpu)) continue;
+        lcore_of_cpu[*cpu] = lcore;
+        e.workers.push_back({lcore++, *cpu});
+      }
+    }
+  }
+  EalInfo info;
+  const Status s = init_eal(e, &info);
+  if (!s.ok()) { error = s.message; return false; }
+  housekeeping_ = info.housekeeping_cpus;
+  report_.push_back(fmt::format("memory: {}", name_of(info.memory)));
+  for (const auto& [cpu, id] : lcore_of_cpu) {
+    auto w = std::make_unique<Worker>();
+    w->runtime = this;
+    w->cpu = cpu;
+    w->lcore = id;
+    workers_.push_back(std::move(w));
+  }
+  return true;
+}
+
+bool Runtime::open_host(const config::DaemonConfig& config, const config::HostConfig& host, std::string& error) {
+  if (host.groups.size() != 1) {
+    error = fmt::format("host {}: this version runs one worker group per host, {} are configured", host.name, host.groups.size());
+    return false;
+  }
+  HostPlan plan;
+  plan.name = host.name;
+  plan.transport = config.transport;
+  plan.faults = fault_plan(config.faults, hosts_.size());
+  for (const auto& n : host.neighbours) plan.neighbours.emplace_back(n.ip, n.mac);
+  for (std::size_t i = 0; i < host.ports.size(); ++i) {
+    const config::PortConfig& p = host.ports[i];
+    PortPlan port;
+    const Status s = open_port(port_config(config, host, p, i), port.port);
+    if (!s.ok()) { error = s.message; return false; }
+    port.plane = p.plane;
+    port.address = LocalAddress{p.address.ip, p.address.length, p.gateway};
+    port.line_rate = p.line_rate;
+    plan.ports.push_back(std::move(port));
+  }
+  try {
+    hosts_.push_back(std::make_unique<Host>(std::move(plan)));
+  } catch (const std::bad_alloc&) {
+    error = fmt::format("host {}: not enough DPDK memory for its rings; raise eal.memory_size", host.name);
+    return false;
+  }
+  return true;
+}
+
+void Runtime::plan_workers(const config::DaemonConfig& config) {
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    const config::GroupConfig& g = config.hosts[i].groups.front();
+    for (auto& w : workers_) {
+      const Task t{&hosts_[i]->group(), g.rx == w->cpu, g.tx == w->cpu, g.timer == w->cpu};
+      if (!t.rx && !t.tx && !t.timer) continue;
+      w->tasks.push_back(t);
+      w->idle = g.idle;
+    }
+  }
+}
+
+bool Runtime::launch(std::string& error) {
+  for (auto& w : workers_) {
+    w->running.store(true, std::memory_order_release);
+    const int rc = rte_eal_remote_launch(&Runtime::worker_main, w.get(), w->lcore);
+    if (rc != 0) {
+      w->running.store(false, std::memory_order_release);
+      error = fmt::format("lcore {} on CPU {} does not start (error {})", w->lcore, w->cpu, rc);
+      return false;
+    }
+    report_.push_back(fmt::format("lcore {} on CPU {}: {} role sets", w->lcore, w->cpu, w->tasks.size()));
+  }
+  return true;
+}
+
+int Runtime::worker_main(void* arg) {
+  auto& w = *static_cast<Worker*>(arg);
+  w.runtime->work(w);
+  w.running.store(false, std::memory_order_release);
+  return 0;
+}
+
+void Runtime::work(Worker& w) {
+  std::uint32_t empty = 0;
+  while (!stop_.load(std::memory_order_relaxed)) {
+    if (pause_.load(std::memory_order_acquire)) [[unlikely]] {
+      w.paused.store(true, std::memory_order_release);
+      while (pause_.load(std::memory_order_acquire) && !stop_.load(std::memory_order_relaxed)) sched_yield();
+      w.paused.store(false, std::memory_order_release);
+    }
+    const Nanos now = clock_->now();
+    std::uint32_t moved = 0;
+    for (const Task& t : w.tasks) {
+      if (t.rx) moved += t.group->rx_pass(now);
+      if (t.timer) t.group->timer_pass(now);
+      if (t.tx) moved += t.group->tx_pass(now);
+    }
+    if (moved != 0) { empty = 0; continue; }
+    ++empty;
+    switch (w.idle) {
+      case config::IdlePolicy::kPoll: rte_pause(); break;
+      case config::IdlePolicy::kYield: sched_yield(); break;
+      case config::IdlePolicy::kSleep:
+        if (empty > 1000) usleep(50);
+        else sched_yield();
+        break;
+    }
+  }
+}
+
+int Runtime::inline_pass() {
+  const Nanos now = clock_->now();
+  std::uint32_t moved = 0;
+  for (auto& h : hosts_) {
+    moved += h->group().rx_pass(now);
+    h->group().timer_pass(now);
+    moved += h->group().tx_pass(now);
+  }
+  if (now >= control_at_) {
+    control_pass(now);
+    control_at_ = now + 100 * kMicrosecond;
+  }
+  return static_cast<int>(moved);
+}
+
+void Runtime::control_pass(Nanos now) {
+  for (auto& h : hosts_) h->control_pass(now);
+  if (now >= reconnect_at_) {
+    reconnect_at_ = now + 100 * kMillisecond;
+    reconnect_ports(now);
+  }
+}
+
+// A port that lost its peer for good is stopped and started while no lcore touches it. If an
+// lcore does not pause in time, the next attempt comes in 100 ms.
+void Runtime::reconnect_ports(Nanos now) {
+  bool needed = false;
+  for (auto& h : hosts_) needed |= h->needs_reconnect();
+  if (!needed) return;
+  pause_.store(true, std::memory_order_release);
+  const auto all_paused = [&] {
+    return std::all_of(workers_.begin(), workers_.end(), [](const auto& w) {
+      return w->paused.load(std::memory_order_acquire) || !w->running.load(std::memory_order_acquire);
+    });
+  };
+  while (!all_paused() && clock_->now() - now < 50 * kMillisecond) sched_yield();
+  if (all_paused()) {
+    for (auto& h : hosts_) [[maybe_unused]] const Status tried = h->reconnect();  // the peer may be away still
+  }
+  pause_.store(false, std::memory_order_release);
+}
+
+Runtime::~Runtime() {
+  stop_.store(true, std::memory_order_relaxed);
+  for (auto& w : workers_) {
+    if (!w->running.load(std::memory_order_acquire)) continue;
+    rte_eal_wait_lcore(w->lcore);
+    while (w->running.load(std::memory_order_acquire)) sched_yield();
+  }
+  hosts_.clear();
+  cleanup_eal();
+}
+
+}  // namespace metaroce
