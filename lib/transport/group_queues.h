@@ -14,10 +14,12 @@ struct QueueSizes {  // powers of two
 
 template <template <typename> typename Q>
 struct GroupQueues {
-  explicit GroupQueues(const QueueSizes& n = {})
-      : control_to_rx(n.commands), control_to_tx(n.commands), rx_to_tx(n.rx_to_tx),
-        rx_to_control(n.rx_to_control), tx_to_control(n.tx_to_control), tx_to_timer(n.timers),
-        timer_to_tx(n.timers) {}
+  // `args`: what else this kind of ring wants, a NUMA socket for example.
+  template <typename... Args>
+  explicit GroupQueues(const QueueSizes& n = {}, Args... args)
+      : control_to_rx(n.commands, args...), control_to_tx(n.commands, args...), rx_to_tx(n.rx_to_tx, args...),
+        rx_to_control(n.rx_to_control, args...), tx_to_control(n.tx_to_control, args...),
+        tx_to_timer(n.timers, args...), timer_to_tx(n.timers, args...) {}
   Q<Command> control_to_rx, control_to_tx;
   Q<RxToTx> rx_to_tx;
   Q<RxToControl> rx_to_control;

@@ -13,7 +13,9 @@ namespace {
 // How many members an aggregate has: the most initialisers that it takes.
 struct Any {
   template <typename T>
-  operator T() const;  // never called
+  operator T() const {
+    return T{};
+  }
 };
 template <typename T, typename... Args>
 constexpr std::size_t members_of() {

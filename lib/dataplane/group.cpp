@@ -1,0 +1,104 @@
+#include "dataplane/group.h"
+
+#include <rte_prefetch.h>
+
+namespace metaroce {
+namespace {
+
+std::vector<std::unique_ptr<OutQueue>> make_outs(const GroupPlan& plan, FaultHook* faults) {
+  std::vector<std::unique_ptr<OutQueue>> outs;
+  for (Port* p : plan.ports) outs.push_back(std::make_unique<OutQueue>(*p, plan.queue, faults));
+  return outs;
+}
+
+}  // namespace
+
+Group::Group(const TransportConfig& config, const GroupPlan& plan)
+    : queues(QueueSizes{}, plan.socket), macs(config.max_connections), plan_(plan),
+      faults_(plan.faults.any() ? std::make_unique<FaultHook>(plan.faults) : nullptr),
+      outs_(make_outs(plan, faults_.get())),
+      rx_io_(raw_outs(), config.max_connections, config.control_dscp),
+      tx_io_(raw_outs(), plan.port_of_plane, macs, config.max_connections, limits().work_requests, config.data_dscp),
+      rx_(config, queues, rx_io_),
+      tx_(config, limits(), static_cast<std::uint32_t>(plan.ports.size()) * config.paths_per_plane, queues, tx_io_),
+      timer_(tx_.timer_ids(), queues) {}
+
+std::vector<OutQueue*> Group::raw_outs() const {
+  std::vector<OutQueue*> r;
+  for (const auto& o : outs_) r.push_back(o.get());
+  return r;
+}
+
+std::uint32_t Group::rx_pass(Nanos now) {
+  rte_mbuf* burst[kBurst];
+  std::uint32_t total = 0;
+  bool more = false;
+  rx_.begin_burst(now);
+  for (std::size_t i = 0; i < plan_.ports.size(); ++i) {
+    const std::uint16_t n = rte_eth_rx_burst(plan_.ports[i]->id(), plan_.queue, burst, kBurst);
+    if (n == 0) continue;
+    more |= n == kBurst;
+    total += n;
+    for (std::uint16_t k = 0; k < std::min<std::uint16_t>(n, 4); ++k) rte_prefetch0(rte_pktmbuf_mtod(burst[k], void*));
+    for (std::uint16_t k = 0; k < n; ++k) {
+      if (k + 4 < n) rte_prefetch0(rte_pktmbuf_mtod(burst[k + 4], void*));
+      receive(i, burst[k]);
+    }
+    rte_pktmbuf_free_bulk(burst, n);
+  }
+  rx_.take_receives();
+  rx_.end_burst(!more);
+  return total;
+}
+
+void Group::receive(std::size_t port, rte_mbuf* m) {
+  DropCounters& drops = rx_.counters().drops;
+  // Placement wants the packet in one piece; the pools are sized for it.
+  if (m->nb_segs != 1) [[unlikely]] return drops.add(DropReason::kOversize);
+  const auto* frame = rte_pktmbuf_mtod(m, const std::uint8_t*);
+  wire::FrameView f;
+  const DropReason parsed = wire::parse_frame(frame, m->data_len, f);
+  if (parsed != DropReason::kNone) return drops.add(parsed);
+  if (f.kind == wire::FrameKind::kNeighbour) return pass_to_control(port, f, frame, m->data_len);
+  const Port& p = *plan_.ports[port];
+  bool ours = false;
+  for (const IpAddress& a : plan_.addresses[port]) ours |= wire::check_destination(f, p.mac(), a) == DropReason::kNone;
+  if (!ours) return drops.add(DropReason::kNotForUs);
+  if (f.dst_port != plan_.udp_port) return drops.add(DropReason::kUdpPort);
+  if (p.verify_checksum() && !rx_checksum_good(m)) {
+    const DropReason bad = wire::verify_udp_checksum(f);
+    if (bad != DropReason::kNone) return drops.add(bad);
+  }
+  RxPacket r;
+  r.data = f.payload();
+  r.length = f.payload_len;
+  r.port = PlaneId{static_cast<std::uint8_t>(port)};
+  r.ce = f.ecn == 3;
+  r.v6 = f.v6;
+  r.src_ip = f.src_ip;
+  r.dst_ip = f.dst_ip;
+  r.src_mac = f.src_mac();
+  r.src_port = f.src_port;
+  r.dst_port = f.dst_port;
+  rx_.on_packet(r);
+}
+
+void Group::pass_to_control(std::size_t port, const wire::FrameView&, const std::uint8_t* frame, std::uint32_t n) {
+  RxToControl e;
+  if (n > e.bytes.size()) return rx_.counters().drops.add(DropReason::kOversize);
+  e.kind = RxToControlKind::kFrame;
+  e.length = static_cast<std::uint16_t>(n);
+  e.source.plane = PlaneId{static_cast<std::uint8_t>(port)};
+  std::memcpy(e.bytes.data(), frame, n);
+  if (queues.rx_to_control.room() < Rx::kControlReserve || !queues.rx_to_control.push(e)) {
+    rx_.counters().drops.add(DropReason::kCtrlQueueFull);
+  }
+}
+
+std::uint32_t Group::tx_pass(Nanos now) {
+  const std::uint32_t n = tx_.poll(now);
+  for (auto& o : outs_) o->flush();
+  return n;
+}
+
+}  // namespace metaroce
