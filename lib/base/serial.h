@@ -1,5 +1,5 @@
 // Serial number arithmetic modulo 2^32 (RFC 1982): the only place where sequence numbers
-// are compared. Comparisons are defined for distances below 2^31.
+// are compared [MR-2.1.4]. Comparisons are defined for distances below 2^31.
 #pragma once
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 namespace metaroce::wire {
 namespace {
 
-// Header length of DATA by operation byte; 0 = malformed.
+// Header length of DATA by operation byte [MR-3.4.5]; 0 = malformed [MR-3.4.4].
 std::uint16_t data_header_bytes(std::uint8_t op) {
   const bool imm = (op & kOpImm) != 0;
   switch (static_cast<Op>(op & kOpMask)) {
@@ -43,15 +43,19 @@ std::uint16_t fixed_bytes(const std::uint8_t* p, std::uint32_t n, Type t) {
 
 Checked check_packet(const std::uint8_t* p, std::uint32_t n) {
   Checked r;
+  // [MR-4.1.1] Checks 2 to 5, in this order. [MR-4.1.4] No byte is read before its presence is
+  // known.
   if (n < sizeof(Common)) {
     r.drop = DropReason::kTooShort;
     return r;
   }
+  // [MR-3.3.3]
   if ((p[0] >> 4) != kVersion) {
     r.drop = DropReason::kVersion;
     return r;
   }
   const std::uint16_t fixed = fixed_bytes(p, n, static_cast<Type>(p[0] & 0x0f));
+  // [MR-3.3.2] [MR-3.4.2]
   if (fixed == 0) {
     r.drop = DropReason::kType;
     return r;
@@ -62,6 +66,7 @@ Checked check_packet(const std::uint8_t* p, std::uint32_t n) {
     return r;
   }
   r.header_bytes = fixed;
+  // [MR-3.2.4]
   r.payload_bytes = n - fixed - trailer;
   return r;
 }

@@ -3,15 +3,18 @@
 
 A second build of the tree, with -Ddpdk=disabled and a folder in front of the include path in
 which each DPDK header is an #error. The poison is proven first: two files that include a DPDK
-header must not compile.
+header must not compile. The build stays in WORK_DIR, so that the next run compiles only what
+changed.
+
+    no_dpdk_test.py MESON WORK_DIR
 """
 import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
-import tempfile
 
 import tree
 
@@ -32,11 +35,12 @@ def dpdk_headers():
 
 
 def poison(folder):
-    (folder / "dpdk").mkdir(parents=True)
+    (folder / "dpdk").mkdir(parents=True, exist_ok=True)
     for name in dpdk_headers():
         text = f"#error {name} is out of reach for this library\n"
-        (folder / name).write_text(text)
-        (folder / "dpdk" / name).write_text(text)
+        for path in (folder / name, folder / "dpdk" / name):
+            if not path.exists():
+                path.write_text(text)
 
 
 def run(command, **more):
@@ -51,37 +55,55 @@ def prove_poison(folder):
             sys.exit(f"the poison does not work for <{header}>:\n{result.stdout}")
 
 
+def check_headers(poisoned, work):
+    """Headers that no source includes yet are looked at too: one unit includes all of them."""
+    headers = [h for x in LIBRARIES for h in tree.files(".h", under=f"lib/{x}")]
+    unit = work / "all_headers.cpp"
+    unit.write_text("".join(f'#include "{tree.ROOT / h}"\n' for h in headers))
+    lib = tree.ROOT / "lib"
+    result = run(CXX + ["-std=c++20", "-fsyntax-only", f"-I{poisoned}", f"-I{lib}", f"-I{lib}/api/include", str(unit)])
+    if result.returncode != 0:
+        sys.exit(f"a header needs DPDK, or does not compile:\n{result.stdout[-6000:]}")
+    return len(headers)
+
+
 def main():
-    meson = sys.argv[1]
-    with tempfile.TemporaryDirectory(prefix="metaroce-no-dpdk-") as tmp:
-        poisoned, build = pathlib.Path(tmp, "poison"), pathlib.Path(tmp, "build")
-        poison(poisoned)
-        prove_poison(poisoned)
+    meson, work = sys.argv[1], pathlib.Path(sys.argv[2])
+    poisoned, build = work / "poison", work / "build"
+    poison(poisoned)
+    prove_poison(poisoned)
+    if not (build / "build.ninja").exists():
+        shutil.rmtree(build, ignore_errors=True)
         result = run([meson, "setup", str(build), str(tree.ROOT), "-Ddpdk=disabled", "-Doptimization=0",
                       f"-Dcpp_args=-I{poisoned}", f"-Dc_args=-I{poisoned}"])
         if result.returncode != 0:
             sys.exit(f"-Ddpdk=disabled cannot be configured:\n{result.stdout[-3000:]}")
-        targets = json.loads(run([meson, "introspect", str(build), "--targets"]).stdout)
-        files, libraries = [], set()
-        for target in targets:
-            where = pathlib.Path(target["defined_in"]).parent.relative_to(tree.ROOT).parts
-            if where[0] in ("drivers", "app") or where[:2] == ("lib", "dataplane"):
-                sys.exit(f"-Ddpdk=disabled still builds {target['name']} of {'/'.join(where)}")
-            if where[0] == "lib" and target["build_by_default"]:
-                libraries.add(where[1])
-                files += [os.path.relpath(f, build) for f in target["filename"]]
-        expected = {x for x in LIBRARIES
-                    if any(p.suffix == ".cpp" for p in tree.files(".cpp", under=f"lib/{x}"))}
-        if not expected <= libraries:
-            sys.exit(f"no build target for lib/{sorted(expected - libraries)}")
-        dependencies = json.loads(run([meson, "introspect", str(build), "--dependencies"]).stdout)
-        if any("dpdk" in d["name"] for d in dependencies):
-            sys.exit("-Ddpdk=disabled still looks for libdpdk")
-        result = run(["ninja", "-C", str(build)] + sorted(set(files)))
+    else:  # declarations of targets may have changed
+        result = run(["ninja", "-C", str(build), "build.ninja"])
         if result.returncode != 0:
-            sys.exit(f"a library needs DPDK, or does not build:\n{result.stdout[-6000:]}")
-        print(f"built without DPDK: {len(files)} targets of lib/{{{','.join(sorted(libraries))}}}; "
-              f"{len(dpdk_headers())} headers poisoned")
+            sys.exit(f"-Ddpdk=disabled cannot be configured again:\n{result.stdout[-3000:]}")
+    targets = json.loads(run([meson, "introspect", str(build), "--targets"]).stdout)
+    files, libraries = [], set()
+    for target in targets:
+        where = pathlib.Path(target["defined_in"]).parent.relative_to(tree.ROOT).parts
+        if where[0] in ("drivers", "app") or where[:2] == ("lib", "dataplane"):
+            sys.exit(f"-Ddpdk=disabled still builds {target['name']} of {'/'.join(where)}")
+        if where[0] == "lib" and target["build_by_default"]:
+            libraries.add(where[1])
+            files += [os.path.relpath(f, build) for f in target["filename"]]
+    expected = {x for x in LIBRARIES
+                if any(p.suffix == ".cpp" for p in tree.files(".cpp", under=f"lib/{x}"))}
+    if not expected <= libraries:
+        sys.exit(f"no build target for lib/{sorted(expected - libraries)}")
+    dependencies = json.loads(run([meson, "introspect", str(build), "--dependencies"]).stdout)
+    if any("dpdk" in d["name"] for d in dependencies):
+        sys.exit("-Ddpdk=disabled still looks for libdpdk")
+    result = run(["ninja", "-C", str(build)] + sorted(set(files)))
+    if result.returncode != 0:
+        sys.exit(f"a library needs DPDK, or does not build:\n{result.stdout[-6000:]}")
+    headers = check_headers(poisoned, work)
+    print(f"{headers} headers compile; built without DPDK: {len(files)} targets of lib/{{{','.join(sorted(libraries))}}}; "
+          f"{len(dpdk_headers())} headers poisoned")
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ TEST(Serial, steps_wrap) {
   EXPECT_EQ(a, PathSeq{0});
 }
 
-// The definition: for any start and any distance below 2^31, start + distance is ahead by exactly
+// [MR-2.1.4] For any start and any distance below 2^31, start + distance is ahead by exactly
 // that distance.
 TEST(Serial, distance__any_start) {
   const test::Seed seed(1);

@@ -10,13 +10,14 @@ namespace {
 
 using namespace golden;
 
-// Total header sizes of the specification's tables.
+// [MR-3.4.5] Total header sizes of the tables.
 TEST(CheckPacket, header_sizes) {
   const std::uint16_t expected[] = {44, 44, 44, 52, 52, 40, 44, 44, 20, 24, 32, 36, 36, 40};
   std::size_t i = 0;
   for (const Sample& s : samples()) EXPECT_EQ(check(s.bytes).header_bytes, expected[i++]) << s.name;
 }
 
+// [MR-4.1.4]
 TEST(CheckPacket, every_truncation_is_too_short) {
   for (const Sample& s : samples()) {
     for (std::size_t n = 0; n < s.bytes.size(); ++n) {
@@ -29,6 +30,7 @@ TEST(CheckPacket, every_truncation_is_too_short) {
   }
 }
 
+// [MR-3.2.4]
 TEST(CheckPacket, payload_is_what_follows) {
   for (const Sample& s : samples()) {
     for (const std::size_t extra : {1U, 3U, 4U, 4096U, 65000U}) {
@@ -42,6 +44,7 @@ TEST(CheckPacket, payload_is_what_follows) {
   }
 }
 
+// [MR-3.2.4] [MR-4.1.1]
 TEST(CheckPacket, trailer__not_payload_and_must_fit) {
   for (const Sample& s : samples()) {
     ByteVector v = s.bytes;
@@ -60,6 +63,7 @@ TEST(CheckPacket, trailer__not_payload_and_must_fit) {
   }
 }
 
+// [MR-3.3.3]
 TEST(CheckPacket, version__all_others_are_dropped) {
   for (const Sample& s : samples()) {
     for (unsigned version = 0; version < 16; ++version) {
@@ -70,6 +74,7 @@ TEST(CheckPacket, version__all_others_are_dropped) {
   }
 }
 
+// [MR-3.3.2]
 TEST(CheckPacket, type__unknown_is_dropped_whatever_the_length) {
   for (unsigned type = 0; type < 16; ++type) {
     ByteVector v(200, 0);
@@ -83,8 +88,8 @@ TEST(CheckPacket, type__unknown_is_dropped_whatever_the_length) {
   }
 }
 
-// All 256 operation bytes: the ones of this version, and IMM only on the last packet of a Write.
-// Reads and atomics (5..8) are not part of this version's data path.
+// [MR-3.4.2] [MR-3.4.4] All 256 operation bytes: the ones of this version, and IMM only on the last
+// packet of a Write. Reads and atomics (5..8) are not part of this version's data path.
 TEST(CheckPacket, operation__all_values) {
   for (unsigned op = 0; op < 256; ++op) {
     ByteVector v = hex(data_hex("00", "00", ""));
@@ -97,6 +102,7 @@ TEST(CheckPacket, operation__all_values) {
   }
 }
 
+// [MR-3.3.5]
 TEST(CheckPacket, unknown_flags_are_ignored) {
   for (const Sample& s : samples()) {
     ByteVector v = s.bytes;
@@ -105,8 +111,8 @@ TEST(CheckPacket, unknown_flags_are_ignored) {
   }
 }
 
-// Whatever arrives: no byte read outside (sanitizer), one of the reasons above, and header and
-// payload that add up to the packet.
+// [MR-4.1.4] [MR-4.1.5] Whatever arrives: no byte read outside (sanitizer), one of the reasons
+// above, and header and payload that add up to the packet.
 TEST(CheckPacket, mutated_packets__always_a_verdict_that_adds_up) {
   const test::Seed seed(21);
   SCOPED_TRACE(seed.replay());

@@ -23,6 +23,7 @@ void expect_golden(const T& t, const std::string& text) {
   EXPECT_EQ(c.payload_bytes, 0U);
 }
 
+// [MR-3.3.1] [MR-3.3.4] [MR-3.4.1] [MR-3.4.3] [MR-3.4.5]
 TEST(Packet, golden__write) {
   expect_golden(write(0x81), data_hex("00", "81", kWrite));                          // FIRST
   expect_golden(write(0x01), data_hex("00", "01", kWrite));                          // middle
@@ -49,6 +50,7 @@ TEST(Packet, golden__send_with_immediate_and_invalidate) {
   expect_golden(s, data_hex("00", "c4", std::string(kSend) + "deadbeef"));
 }
 
+// [MR-3.5.1]
 TEST(Packet, golden__flush) {
   Flush f{};
   f.c = common(Type::kFlush, kFlagAckReq);
@@ -57,6 +59,7 @@ TEST(Packet, golden__flush) {
   expect_golden(f, packet("1201", "ff 1f 0000"));
 }
 
+// [MR-3.6.1]
 TEST(Packet, golden__ack) {
   Ack a{};
   a.c = common(Type::kAck);
@@ -69,6 +72,7 @@ TEST(Packet, golden__ack) {
   expect_golden(a, packet("1300", "061a80 44 e6 07 02 03"));
 }
 
+// [MR-3.6.2] [MR-3.6.6]
 TEST(Packet, golden__ack_blocks) {
   AckPath p{};
   p.path = 0x0c;
@@ -93,6 +97,7 @@ TEST(Packet, golden__ack_blocks) {
   static_assert(sizeof(AckSack) == 32);
 }
 
+// [MR-3.7.1]
 TEST(Packet, golden__nack) {
   Nack k{};
   k.c = common(Type::kNack);
@@ -104,6 +109,7 @@ TEST(Packet, golden__nack) {
   expect_golden(k, packet("1400", "01 00 0280 | ffff 0000 | 01020304 | 05060708"));
 }
 
+// [MR-3.8.1]
 TEST(Packet, golden__probe_and_reply) {
   Probe p{};
   p.nonce = 0x0102030405060708;
@@ -119,6 +125,7 @@ TEST(Packet, golden__probe_and_reply) {
   expect_golden(p, packet("1600", rest));
 }
 
+// [MR-3.9.1]
 TEST(Packet, golden__ctrl) {
   Ctrl c{};
   c.c = common(Type::kCtrl);
@@ -168,6 +175,7 @@ TEST(Packet, integers_round_trip__any_value) {
   }
 }
 
+// [MR-3.7.2]
 TEST(Packet, nack_reasons__final_from_16_on) {
   for (const auto r : {NackReason::kRnr, NackReason::kNotReady, NackReason::kNoResource,
                        NackReason::kStreamWindow})
