@@ -93,7 +93,8 @@ enum { METAROCE_WC_IMM = 1 };
 /* Takes up to n completions; returns how many, or a negative errno. Never blocks. */
 METAROCE_API int metaroce_poll(struct metaroce_cq *cq, int n, struct metaroce_wc *wc);
 /* Event descriptor, readable after metaroce_cq_arm() when a completion is there. Arming a queue
- * that holds completions makes it readable at once. Read 8 bytes from it to clear. */
+ * that holds completions makes it readable at once. Read 8 bytes from it to clear. When the daemon
+ * dies it hangs up (POLLHUP), and metaroce_cq_arm() returns -ECONNRESET: poll, then detach. */
 METAROCE_API int metaroce_cq_fd(struct metaroce_cq *cq);
 METAROCE_API int metaroce_cq_arm(struct metaroce_cq *cq);
 
@@ -143,7 +144,9 @@ struct metaroce_wr {
 };
 enum { METAROCE_WR_SIGNALED = 1 };
 /* Post up to n entries in order; return how many were taken (fewer when the queue is full), or a
- * negative errno when the first is refused. */
+ * negative errno when the first is refused: -EINVAL malformed, -ENOTCONN after STREAM_CLOSED,
+ * -ECONNRESET after DATAPLANE_GONE. Requests without METAROCE_WR_SIGNALED give no completion on
+ * success and count as outstanding until a later signaled one of the stream completes. */
 METAROCE_API int metaroce_post(struct metaroce_stream *s, const struct metaroce_wr *wr, int n);
 METAROCE_API int metaroce_post_recv(struct metaroce_stream *s, const struct metaroce_wr *wr, int n);
 
