@@ -107,6 +107,7 @@ class Port {
   struct Plan {
     rte_eth_conf conf{};
     std::uint32_t rx_room = 0;   // data room of receive mbufs
+    std::uint32_t driver_mbufs = 0;  // of the receive pool that the driver keeps for itself
     bool set_mtu = true;         // the driver understands rxmode.mtu
   };
   // Makes the device; `id` is its ethdev port.
@@ -134,7 +135,7 @@ class Port {
  private:
   Status check_config() const;
   Status configure();
-  Status setup_queues(const rte_eth_dev_info& info, const rte_eth_conf& conf, std::uint32_t rx_room);
+  Status setup_queues(const rte_eth_dev_info& info, const Plan& plan);
   void probe(const rte_eth_dev_info& info);
   Status settle_mac();
 
