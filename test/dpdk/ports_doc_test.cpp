@@ -1,6 +1,7 @@
 // doc/reference/ports.md against the code. After a change: copy the table that the failure prints.
 #include <fstream>
 #include <sstream>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -13,8 +14,11 @@ TEST(ports_md, the_table_is_what_the_code_reports) {
   ASSERT_TRUE(f) << METAROCE_PORTS_MD;
   std::stringstream text;
   text << f.rdbuf();
-  EXPECT_NE(text.str().find(capability_table(port_kinds())), std::string::npos)
-      << "the table should be\n" << capability_table(port_kinds());
+  // The page documents the oldest DPDK; only tap depends on the version.
+  std::vector<PortCapabilities> rows(port_kinds().begin(), port_kinds().end());
+  rows[static_cast<std::size_t>(PortKind::kTap)].max_frame = 1518;
+  EXPECT_NE(text.str().find(capability_table(rows)), std::string::npos)
+      << "the table should be\n" << capability_table(rows);
   for (const PortCapabilities& k : port_kinds())
     EXPECT_NE(text.str().find(std::string("## ") + k.name + "\n"), std::string::npos) << k.name;
 }
