@@ -18,13 +18,13 @@ std::string progress_line(Runtime& runtime, const SessionServer& server) {
     streams += h->control().counts().streams;
   }
   return fmt::format("clients {}, connections {}, streams {}, data packets sent {} (resent {}), bytes placed {}",
-                     server.counts().clients, conns, streams, sent, resent, placed);
+                     server.counts().sessions, conns, streams, sent, resent, placed);
 }
 
 nlohmann::json summarise(Runtime& runtime, const SessionServer& server) {
   nlohmann::json j;
   const SessionCounts s = server.counts();
-  j["clients"] = s.clients;
+  j["clients"] = s.sessions;
   j["regions"] = s.regions;
   j["cqs"] = s.cqs;
   j["streams"] = s.streams;

@@ -10,6 +10,7 @@
 namespace metaroce::drivers {
 namespace {
 constexpr std::uint32_t kXdpMaxFrame = 3520;  // 4096 - mbuf, pool header and headrooms
+constexpr std::uint32_t kXdpFillRing = 4096;   // the driver fills it whatever the descriptors
 }
 
 const PortCapabilities k_af_xdp_row = {
@@ -36,6 +37,7 @@ class AfXdpPort final : public Port {
   void tune(const rte_eth_dev_info&, Plan& p) override {
     p.set_mtu = false;  // it would change the interface's
     p.rx_room = kXdpMaxFrame;
+    p.driver_mbufs = kXdpFillRing;
   }
 };
 }  // namespace

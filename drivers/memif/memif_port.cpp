@@ -4,6 +4,7 @@
 //  - `device` is the socket: a path when it begins with '/', else an abstract name of this network
 //    namespace, which leaves nothing behind. A path left by a killed server is removed when nobody
 //    listens on it any more.
+//  - Both ends in one process (tests): open the server first, the driver shares one socket object.
 //  - A buffer (bsize) holds a whole frame, so that a frame is one segment on arrival.
 //  - The driver reports 1518 bytes and fails to configure a larger MTU, yet passes what fits a
 //    buffer: no MTU is set. It copies: payload may lie in memory that EAL does not know. (Its
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include <bit>
+#include <chrono>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -46,16 +48,23 @@ class MemifPort final : public Port {
   explicit MemifPort(PortConfig c) : Port(std::move(c), k_memif_row) {}
   ~MemifPort() override { close(); }
 
-  // The link was up and is down: the server died, or was stopped.
+  // A client's driver fails to start when no server listens: that is a link that is down, not an
+  // error, or the order in which two daemons start would matter.
+  Status start() override {
+    Status s = begin();
+    return lost_ ? Status{} : s;
+  }
+  // Not up long after the connection: a server that was not started yet refuses for good.
   bool needs_reconnect() override {
+    if (config_.memif_server || lost_) return lost_;
     const bool up = link().up;
-    was_up_ = was_up_ || up;
-    return !config_.memif_server && !up && was_up_;
+    lost_ = !up && (was_up_ || std::chrono::steady_clock::now() - begun_ > kHandshakeLimit);
+    was_up_ = up;
+    return lost_;
   }
   Status reconnect() override {
     stop();
-    was_up_ = false;
-    return start();
+    return begin();
   }
 
  protected:
@@ -86,7 +95,18 @@ class MemifPort final : public Port {
   }
 
  private:
-  bool was_up_ = false;
+  Status begin() {
+    begun_ = std::chrono::steady_clock::now();
+    was_up_ = false;
+    Status s = Port::start();
+    lost_ = !s.ok() && !config_.memif_server;
+    return s;
+  }
+
+  static constexpr std::chrono::milliseconds kHandshakeLimit{500};
+  std::chrono::steady_clock::time_point begun_;
+  bool was_up_ = false;  // when last asked
+  bool lost_ = false;
 };
 }  // namespace
 

@@ -28,7 +28,7 @@ Status make_queue_pools(const PoolPlan& p, std::uint16_t port, std::uint16_t que
     return Status::error(Errc::kTooLarge, fmt::format("frames of {} bytes do not fit one buffer of at most 65535",
                                                       std::max(p.rx_room, p.frame_room)));
   // Caches hold up to 1.5 times their size per lcore that frees: the owner and one more.
-  const unsigned rx = p.rx_descriptors + kBurstRoom + 3 * kJumboCache;
+  const unsigned rx = p.rx_descriptors + p.driver_mbufs + kBurstRoom + 3 * kJumboCache;
   const unsigned linear = p.tx_descriptors + kBurstRoom + 3 * kJumboCache;
   const unsigned small = 2U * p.tx_descriptors + kBurstRoom + 3 * kSmallCache;
   QueuePools q;

@@ -36,6 +36,7 @@ struct PoolPlan {
   std::uint32_t rx_room = 0;      // bytes of one received frame
   std::uint32_t frame_room = 0;   // bytes of one transmitted frame
   std::uint16_t rx_descriptors = 0, tx_descriptors = 0;
+  std::uint32_t driver_mbufs = 0;  // that the driver keeps besides its receive ring
   bool linear = false;
   int socket = SOCKET_ID_ANY;
 };

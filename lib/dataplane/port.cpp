@@ -141,22 +141,22 @@ Status Port::configure() {
   if (const int r = rte_eth_dev_configure(id_, config_.queues, config_.queues, &conf); r != 0)
     return Status::error(code_of(r), fmt::format("port {}: the device refuses {} queue pairs with frames of {} bytes: {}",
                                                  config_.name, config_.queues, frame_room(), rte_strerror(-r)));
-  if (Status s = setup_queues(info, conf, plan.rx_room); !s.ok()) return s;
+  if (Status s = setup_queues(info, plan); !s.ok()) return s;
   return settle_mac();
 }
 
-Status Port::setup_queues(const rte_eth_dev_info& info, const rte_eth_conf& conf, std::uint32_t rx_room) {
+Status Port::setup_queues(const rte_eth_dev_info& info, const Plan& plan) {
   std::uint16_t rx = config_.rx_descriptors, tx = config_.tx_descriptors;
   rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx, &tx);
   pools_.resize(config_.queues);
-  PoolPlan plan{rx_room, frame_room(), rx, tx, !chains(), socket_};
+  const PoolPlan pools{plan.rx_room, frame_room(), rx, tx, plan.driver_mbufs, !chains(), socket_};
   rte_eth_rxconf rx_conf = info.default_rxconf;
   rte_eth_txconf tx_conf = info.default_txconf;
-  rx_conf.offloads = conf.rxmode.offloads;
-  tx_conf.offloads = conf.txmode.offloads;
+  rx_conf.offloads = plan.conf.rxmode.offloads;
+  tx_conf.offloads = plan.conf.txmode.offloads;
   const auto socket = static_cast<unsigned>(socket_);
   for (std::uint16_t q = 0; q < config_.queues; ++q) {
-    if (Status s = make_queue_pools(plan, id_, q, pools_[q]); !s.ok()) return s;
+    if (Status s = make_queue_pools(pools, id_, q, pools_[q]); !s.ok()) return s;
     int r = rte_eth_rx_queue_setup(id_, q, rx, socket, &rx_conf, pools_[q].rx);
     if (r == 0) r = rte_eth_tx_queue_setup(id_, q, tx, socket, &tx_conf);
     if (r != 0)

@@ -67,8 +67,11 @@ class Port {
 
   // Creates and configures the device and its pools. Called once, by open_port().
   Status open();
-  Status start();
+  virtual Status start();
   void stop();
+  // False: lcores must not call the burst functions (DPDK would complain with a stack per call).
+  // Only a memif client whose server is not there yet is not running after a successful start().
+  [[nodiscard]] bool running() const { return started_; }
 
   [[nodiscard]] std::uint16_t id() const { return id_; }
   [[nodiscard]] int socket() const { return socket_; }
@@ -92,8 +95,9 @@ class Port {
   [[nodiscard]] LinkState link() const;
   [[nodiscard]] PortStats stats() const;
 
-  // Kinds with capabilities().reconnect: true when the peer is gone for good unless reconnect()
-  // is called. Lcores must not use the port meanwhile.
+  // Kinds with capabilities().reconnect: true when the peer is gone (or was never there) and only
+  // reconnect() can bring it back. Ask a few times per second; take the port away from the lcores,
+  // call reconnect(), and give it back if running(). An error only says that the peer is not there yet.
   [[nodiscard]] virtual bool needs_reconnect() { return false; }
   virtual Status reconnect() { return {}; }
 
@@ -103,6 +107,7 @@ class Port {
   struct Plan {
     rte_eth_conf conf{};
     std::uint32_t rx_room = 0;   // data room of receive mbufs
+    std::uint32_t driver_mbufs = 0;  // of the receive pool that the driver keeps for itself
     bool set_mtu = true;         // the driver understands rxmode.mtu
   };
   // Makes the device; `id` is its ethdev port.
@@ -130,7 +135,7 @@ class Port {
  private:
   Status check_config() const;
   Status configure();
-  Status setup_queues(const rte_eth_dev_info& info, const rte_eth_conf& conf, std::uint32_t rx_room);
+  Status setup_queues(const rte_eth_dev_info& info, const Plan& plan);
   void probe(const rte_eth_dev_info& info);
   Status settle_mac();
 
