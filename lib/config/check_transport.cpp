@@ -70,6 +70,18 @@ void check_transport(const DaemonConfig& config, const Locations& at) {
   at_most(at, "max_streams_per_connection", t.max_streams_per_connection, "max_streams",
           t.max_streams, number);
   at_most(at, "max_half_open", t.max_half_open, "max_connections", t.max_connections, number);
+  if (config.control.max_clients > t.max_clients)
+    fail(at, "max_clients", "",
+         fmt::format("less than control.max_clients ({}); accepted: at least as many",
+                     config.control.max_clients));
+  if (config.limits.cqs > t.max_cqs)
+    fail(at, "max_cqs", "",
+         fmt::format("less than limits.cqs ({}) of one client; accepted: at least as many",
+                     config.limits.cqs));
+  if (config.limits.regions > t.max_regions / 2)
+    fail(at, "max_regions", "",
+         fmt::format("less than twice limits.regions ({}) of one client; accepted: at least {}",
+                     config.limits.regions, 2 * std::uint64_t{config.limits.regions}));
   at_most(at, "probe_timeout_floor", u(t.probe_timeout_floor), "probe_timeout_max",
           u(t.probe_timeout_max), time);
   at_most(at, "probe_timeout_max", u(t.probe_timeout_max), "dead_peer_timeout",

@@ -16,8 +16,11 @@ void resolve_port(PortConfig& port, std::uint32_t payload) {
     const std::uint32_t needed = payload + packet_overhead(port.address.ip.v6);
     port.mtu = std::clamp(needed, kPlainMtu, port_kind_info(port.kind).max_mtu);
   }
-  if (port.kind == PortKind::kMemif && !port.buffer_size)
-    port.buffer_size = (*port.mtu + kFrameHeader + kLine - 1) / kLine * kLine;
+  if (port.kind == PortKind::kMemif && !port.buffer_size) {
+    // IPv6 headers in any case: packet buffers are sized so too.
+    const std::uint32_t packet = std::max(*port.mtu, payload + packet_overhead(true));
+    port.buffer_size = (packet + kFrameHeader + kLine - 1) / kLine * kLine;
+  }
 }
 
 }  // namespace

@@ -98,7 +98,7 @@ const Section& host_section() {
   static const Section s = make_section<T>("Hosts that this process runs; usually one. Applications choose one by name, by default the first.", {
     value("name", &T::name, name_text(63), "Name of the host; unique within the process."),
     sections("ports", &T::ports, port_section(), 1, kMaxPlanes).must(),
-    sections("groups", &T::groups, group_section(), 1, 64),
+    sections("groups", &T::groups, group_section(), 1, 32),
     sections("neighbours", &T::neighbours, neighbour_section(), 0, 4096),
   });
   return s;
@@ -118,8 +118,11 @@ const Section& transport_section() {
     value("spn_window", &T::spn_window, PowerOfTwoCodec(64, 65536, "packets"), "Packets that a stream may have beyond its first missing one."),
     value("max_connections", &T::max_connections, count(1, 1 << 20, "connections"), "Connections of a host."),
     value("max_streams", &T::max_streams, count(1, 1 << 20, "streams"), "Streams of a worker group."),
-    value("max_streams_per_connection", &T::max_streams_per_connection, count(1, 65535, "streams"), "Streams that share one connection."),
+    value("max_streams_per_connection", &T::max_streams_per_connection, count(1, 65000, "streams"), "Streams that share one connection."),
     value("max_half_open", &T::max_half_open, count(1, 1 << 20, "connections"), "Connections whose peer has not answered yet."),
+    value("max_clients", &T::max_clients, count(1, 4096, "clients"), "Clients of a host, the daemon's own objects included."),
+    value("max_cqs", &T::max_cqs, count(1, 1 << 20, "queues"), "Completion queues of a host."),
+    value("max_regions", &T::max_regions, count(2, 1 << 20, "regions"), "Slots for memory regions of a host; half of them may be in use, so that keys are hard to guess."),
     value("ordered_hold_packets", &T::ordered_hold_packets, count(0, 65536, "packets"), "Ordered packets that a connection may hold until what precedes them is placed."),
     value("probe_timeout_floor", &T::probe_timeout_floor, duration(kMicrosecond, kSecond), "Least silence of a path before it is probed."),
     value("probe_timeout_max", &T::probe_timeout_max, duration(kMicrosecond, 60 * kSecond), "Longest backed-off probe timeout."),

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <regex>
 #include <string>
 #include <string_view>
 
@@ -29,8 +28,13 @@ inline Result<DaemonConfig> load_port(std::string_view lines) {
 }
 
 inline void expect_one_line(const std::string& message) {
-  static const std::regex shape("f\\.yaml:[0-9]+: [^:].*: .+");
-  EXPECT_TRUE(std::regex_match(message, shape)) << message;
+  // f.yaml:LINE: PATH: WHAT
+  const std::size_t digits = std::string_view("f.yaml:").size();
+  const std::size_t end = message.find_first_not_of("0123456789", digits);
+  EXPECT_TRUE(message.starts_with("f.yaml:")) << message;
+  EXPECT_TRUE(end != std::string::npos && end > digits && message.substr(end, 2) == ": ")
+      << message;
+  EXPECT_NE(message.find(": ", end + 2), std::string::npos) << message;
   EXPECT_EQ(message.find_first_of("\n\r\t"), std::string::npos) << message;
 }
 

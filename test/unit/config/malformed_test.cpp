@@ -339,6 +339,11 @@ const std::vector<Case>& cross_cases() {
        "(1GiB) is more than transport.max_window (64MiB)"},
       {"payload_over_window", transport("min_window: 1KiB"), 2, "transport.min_window",
        "transport.payload_mtu (4KiB)"},
+      {"clients", transport("max_clients: 10"), 2, "transport.max_clients",
+       "less than control.max_clients (64)"},
+      {"cqs", transport("max_cqs: 1000"), 2, "transport.max_cqs", "less than limits.cqs (1024)"},
+      {"regions", transport("max_regions: 2047"), 2, "transport.max_regions",
+       "accepted: at least 2048"},
       {"streams", transport("max_streams: 100"), 2, "transport.max_streams",
        "accepted: max_streams_per_connection <= max_streams"},
   };
