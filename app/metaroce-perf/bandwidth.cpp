@@ -263,9 +263,10 @@ Status BandwidthRun::finish_when_done(std::int64_t now) {
       return st;
   if (s_.verified_sent() || !s_.done_sent() || !s_.peer_done()) return {};
   const bool counted = s_.receives() && (!write_ || credits_);
-  const bool credits_out = std::all_of(streams_.begin(), streams_.end(), [](const Stream& s) {
-    return s.credit_given == s.checked && !s.credit_in_flight;
-  });
+  const bool credits_out =
+      !credits_ || std::all_of(streams_.begin(), streams_.end(), [](const Stream& s) {
+        return s.credit_given == s.checked && !s.credit_in_flight;
+      });
   if ((counted && total_received() < s_.peer_done()->messages) || !credits_out) return {};
   if (counted && total_received() > s_.peer_done()->messages)
     return fail(app::kExitMismatch, fmt::format("{} messages arrived, the peer sent {}",
@@ -284,11 +285,12 @@ Status BandwidthRun::housekeeping(std::int64_t now) {
     for (Stream& s : streams_) s.schedule.stop();
   }
   // A side that only receives hears of the peer's troubles by its ticks; a sender by completions.
-  const bool waiting = s_.sends() && !s_.done_sent();
+  const bool waiting = (s_.sends() && !s_.done_sent()) || s_.peer_done();
   if (waiting && now - last_progress_ > s_.grace_ns(round_.size))
     return fail(app::kExitPeerLost,
-                fmt::format("no completion for {:.0f} s after {} messages",
-                            static_cast<double>(now - last_progress_) / 1e9, total_sent()));
+                fmt::format("no progress for {:.0f} s after {} messages sent and {} received",
+                            static_cast<double>(now - last_progress_) / 1e9, total_sent(),
+                            total_received()));
   return finish_when_done(now);
 }
 
