@@ -36,7 +36,7 @@ Status connect_stream(metaroce_context* ctx, const std::string& host, std::uint3
                                            metaroce_error()));
   out.reset(stream);
   if (Status s = peer_hello(stream, static_cast<Program>(mine.program), theirs); !s.ok()) return s;
-  if (theirs.state == static_cast<std::uint8_t>(PeerState::kBusy) && theirs.session != mine.session)
+  if (is_busy(theirs) && theirs.session != mine.session)
     return fail(kExitPeerLost,
                 fmt::format("{} service {} is busy with another client; try again", host, service));
   return {};
@@ -55,6 +55,8 @@ Status accept_stream(metaroce_listener* listener, metaroce_stream_attr attr, con
 }
 
 void turn_away(metaroce_listener* listener, metaroce_stream_attr attr, const Hello& mine) {
+  static char tag;
+  attr.user = &tag;  // its end is nobody's event
   StreamPtr stream;
   Hello theirs;
   static_cast<void>(accept_stream(listener, attr, mine, 0, stream, theirs));

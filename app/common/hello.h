@@ -28,6 +28,7 @@ struct Hello {
   std::uint8_t reserved[10]{};
 };
 static_assert(sizeof(Hello) == 32);
+inline bool is_busy(const Hello& h) { return h.state == static_cast<std::uint8_t>(PeerState::kBusy); }
 
 // The peer's hello, checked: a sentence when it is not one that we can talk to.
 Status peer_hello(metaroce_stream* stream, Program program, Hello& out);

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "common/units.h"
 
@@ -16,10 +18,6 @@ using app::Status;
 
 constexpr std::int64_t kTickNs = kSecondNs, kKnockNs = kSecondNs / 5;
 constexpr int kCloseMs = 1000;
-
-const void* tag_of(std::uint32_t round, std::uint32_t stream) {
-  return reinterpret_cast<const void*>((std::uintptr_t{round} + 1) << 16 | stream);
-}
 
 }  // namespace
 
@@ -41,19 +39,22 @@ std::int64_t Session::grace_ns(std::uint64_t bytes) const {
 }
 
 std::optional<std::uint32_t> Session::stream_of(const void* user) const {
-  const auto value = reinterpret_cast<std::uintptr_t>(user);
-  if (value >> 16 != std::uintptr_t{round_} + 1) return std::nullopt;
-  const auto index = static_cast<std::uint32_t>(value & 0xffff);
+  const auto tag = reinterpret_cast<std::uintptr_t>(user);
+  if (tag < first_tag_ || tag - first_tag_ >= tags_.size()) return std::nullopt;
+  const std::uint32_t index = tags_[tag - first_tag_];
   return index < o_.streams ? std::optional(index) : std::nullopt;
 }
 
-metaroce_stream_attr Session::data_attr(std::uint32_t index) const {
+// Every stream that is opened or accepted gets a tag that is never used again; a caller that
+// turns out not to be ours keeps one that means no stream.
+metaroce_stream_attr Session::data_attr() {
   metaroce_stream_attr a{};
   a.send_cq = a.recv_cq = cq_.get();
   a.send_depth = o_.tx_depth + 2;  // a credit, and the marker of a stop
   a.recv_depth = o_.rx_depth;
   if (o_.latency() && o_.verb == Verb::kWrite) a.flags = METAROCE_STREAM_ORDERED_LAST;
-  a.user = const_cast<void*>(tag_of(round_, index));
+  a.user = reinterpret_cast<void*>(first_tag_ + tags_.size());  // NOLINT: a number, not an address
+  tags_.push_back(kNoStream);
   return a;
 }
 
@@ -79,10 +80,17 @@ Status Session::connect() {
   if (Status s = control_.prepare(ctx_); !s.ok()) return s;
   app::StreamPtr stream;
   app::Hello theirs;
-  if (Status s = app::connect_stream(ctx_, o_.server, o_.service, control_.attr(), hello(0),
-                                     o_.timeout_ms(), stream, theirs);
-      !s.ok())
-    return s;
+  Status s = app::connect_stream(ctx_, o_.server, o_.service, control_.attr(), hello(0),
+                                 o_.timeout_ms(), stream, theirs);
+  // A server that has just served someone else is free in a moment.
+  for (const std::int64_t deadline = now_ns() + grace_ns(0);
+       !s.ok() && app::is_busy(theirs) && now_ns() < deadline && !io_.stopping(); theirs = {}) {
+    stream.reset();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    s = app::connect_stream(ctx_, o_.server, o_.service, control_.attr(), hello(0), o_.timeout_ms(),
+                            stream, theirs);
+  }
+  if (!s.ok()) return s;
   if (theirs.test != hello(0).test)
     return fail(app::kExitFailure, fmt::format("the server runs another test than {}", o_.test));
   last_heard_ = last_tick_ = now_ns();
@@ -178,16 +186,20 @@ Status Session::await_round(std::optional<Message>& round) {
   return {};
 }
 
+void Session::add_stream(app::StreamPtr stream) {
+  tags_.back() = static_cast<std::uint32_t>(streams_.size());
+  streams_.push_back(std::move(stream));
+}
+
 Status Session::connect_streams() {
-  streams_.clear();
   for (std::uint32_t i = 0; i < o_.streams; ++i) {
     app::StreamPtr stream;
     app::Hello theirs;
-    if (Status s = app::connect_stream(ctx_, o_.server, o_.service, data_attr(i),
+    if (Status s = app::connect_stream(ctx_, o_.server, o_.service, data_attr(),
                                        hello(round_ << 16 | (i + 1)), o_.timeout_ms(), stream, theirs);
         !s.ok())
       return s;
-    streams_.push_back(std::move(stream));
+    add_stream(std::move(stream));
     if (Status s = service(); !s.ok()) return s;
   }
   statistics_.begin(streams_[0].get());
@@ -195,7 +207,6 @@ Status Session::connect_streams() {
 }
 
 Status Session::accept_streams() {
-  streams_.clear();
   const std::int64_t deadline = now_ns() + grace_ns(0);
   while (streams_.size() < o_.streams) {
     if (Status s = service(); !s.ok() || interrupted_) return s;
@@ -205,12 +216,11 @@ Status Session::accept_streams() {
     app::StreamPtr stream;
     app::Hello theirs;
     const auto next = static_cast<std::uint32_t>(streams_.size());
-    const Status s =
-        app::accept_stream(listener_, data_attr(next), hello(0), 100, stream, theirs);
+    const Status s = app::accept_stream(listener_, data_attr(), hello(0), 100, stream, theirs);
     if (!s.ok() && !stream) return s;
     // Anyone else was told that we are busy.
     if (s.ok() && stream && theirs.session == session_ && theirs.stream == (round_ << 16 | (next + 1)))
-      streams_.push_back(std::move(stream));
+      add_stream(std::move(stream));
   }
   statistics_.begin(streams_[0].get());
   return {};
@@ -231,6 +241,8 @@ void Session::close_round() {
   if (!streams_.empty() && streams_[0]) statistics_.end(streams_[0].get());
   for (app::StreamPtr& s : streams_) metaroce_close(s.release(), round_over() ? kCloseMs : 0);
   streams_.clear();
+  first_tag_ += tags_.size();
+  tags_.clear();
 }
 
 // After a good run the peer may close first, and after a bad one it may be gone: neither is news.

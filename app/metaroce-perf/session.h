@@ -88,7 +88,8 @@ class Session {
   app::Status check_events();
   app::Status connect_streams();
   app::Status accept_streams();
-  metaroce_stream_attr data_attr(std::uint32_t index) const;
+  metaroce_stream_attr data_attr();
+  void add_stream(app::StreamPtr stream);
   app::Hello hello(std::uint32_t stream) const;
   void begin_round(std::uint32_t number);
 
@@ -100,6 +101,9 @@ class Session {
   app::Memory send_memory_, recv_memory_;
   app::CqPtr cq_;
   std::vector<app::StreamPtr> streams_;  // closed before the queue and the memory they use
+  static constexpr std::uint32_t kNoStream = UINT32_MAX;
+  std::uintptr_t first_tag_ = 1;         // of this round; 0 is the control stream
+  std::vector<std::uint32_t> tags_;      // tag - first_tag_ -> stream
   std::uint64_t session_ = 0, seed_ = 0, remote_address_ = 0;
   std::uint32_t remote_rkey_ = 0, round_ = 0;
   std::optional<Message> inbox_, done_, verified_;

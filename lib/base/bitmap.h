@@ -5,6 +5,7 @@
 
 #include <array>
 #include <bit>
+#include <cassert>
 #include <cstdint>
 #include <span>
 
@@ -17,7 +18,11 @@ class SackVector {
   [[nodiscard]] constexpr bool test(unsigned i) const {
     return i < kBits && ((w_[i / 64] >> (i % 64)) & 1U) != 0;
   }
-  constexpr void set(unsigned i) { w_[i / 64] |= std::uint64_t{1} << (i % 64); }
+  // A bit beyond the vector cannot be represented and is ignored: to the sender of the packet it
+  // stays unacknowledged, which is always safe.
+  constexpr void set(unsigned i) {
+    if (i < kBits) w_[i / 64] |= std::uint64_t{1} << (i % 64);
+  }
   constexpr void clear() { w_ = {}; }
   [[nodiscard]] constexpr bool any() const { return (w_[0] | w_[1] | w_[2] | w_[3]) != 0; }
   [[nodiscard]] constexpr unsigned count() const {
@@ -43,7 +48,10 @@ class SackVector {
   // Moves the base forward by n: bit i becomes what bit i + n was.
   constexpr void advance(unsigned n) {
     if (n == 0) return;
-    if (n >= kBits) { clear(); return; }
+    if (n >= kBits) {
+      clear();
+      return;
+    }
     const unsigned words = n / 64, bits = n % 64;
     for (unsigned k = 0; k < 4; ++k) {
       const std::uint64_t lo = k + words < 4 ? w_[k + words] : 0;
@@ -60,13 +68,15 @@ class SackVector {
 };
 
 // Bits for sequence numbers [base, base + bits). The storage is the owner's and its size a
-// power of two >= 64; a bit's place is its sequence number modulo the size.
+// power of two >= 64; a bit's place is its sequence number modulo the size. The owner keeps `base`
+// and admits only sequence numbers inside the window; without storage, bits() is 0 and none is.
 class SeqWindow {
  public:
   constexpr SeqWindow() = default;
   // Takes storage of `words.size()` 64-bit words (a power of two) and clears it.
   constexpr explicit SeqWindow(std::span<std::uint64_t> words)
       : w_(words.data()), mask_(static_cast<std::uint32_t>(words.size() * 64 - 1)) {
+    assert(words.empty() || std::has_single_bit(words.size()));
     for (auto& x : words) x = 0;
   }
   [[nodiscard]] constexpr std::uint32_t bits() const { return mask_ + 1; }
@@ -81,7 +91,7 @@ class SeqWindow {
   // Clears and steps over the run of set bits that starts at `seq`; returns its length.
   constexpr std::uint32_t take_run(std::uint32_t seq) {
     std::uint32_t n = 0;
-    while (n <= mask_) {
+    while (n < bits()) {
       const std::uint32_t i = (seq + n) & mask_;
       const std::uint64_t word = w_[i / 64] >> (i % 64);
       const auto run = static_cast<std::uint32_t>(std::countr_one(word));
@@ -96,7 +106,7 @@ class SeqWindow {
 
  private:
   std::uint64_t* w_ = nullptr;
-  std::uint32_t mask_ = 0;
+  std::uint32_t mask_ = ~std::uint32_t{0};
 };
 
 }  // namespace metaroce

@@ -82,12 +82,15 @@ __attribute__((target("sse4.2"))) std::uint32_t crc_hw(std::uint32_t c32, const 
 }  // namespace
 
 std::uint32_t crc32c(std::uint32_t crc, const void* data, std::size_t n) {
-  const auto* p = static_cast<const unsigned char*>(data);
 #if defined(__x86_64__)
   static const bool hw = __builtin_cpu_supports("sse4.2") != 0;
-  if (hw) return ~crc_hw(~crc, p, n);
+  if (hw) return ~crc_hw(~crc, static_cast<const unsigned char*>(data), n);
 #endif
-  return ~crc_table(~crc, p, n);
+  return crc32c_portable(crc, data, n);
+}
+
+std::uint32_t crc32c_portable(std::uint32_t crc, const void* data, std::size_t n) {
+  return ~crc_table(~crc, static_cast<const unsigned char*>(data), n);
 }
 
 }  // namespace metaroce

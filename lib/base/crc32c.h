@@ -10,4 +10,8 @@ namespace metaroce {
 // may be passed on as `crc` for the next piece.
 std::uint32_t crc32c(std::uint32_t crc, const void* data, std::size_t n);
 
+// The same by table, for processors without the instruction. Public so that a test can compare
+// the two on any machine.
+std::uint32_t crc32c_portable(std::uint32_t crc, const void* data, std::size_t n);
+
 }  // namespace metaroce

@@ -18,12 +18,19 @@ constexpr std::uint64_t mix64(std::uint64_t z) {
 class Rng {
  public:
   constexpr explicit Rng(std::uint64_t seed) {
-    for (auto& x : s_) { x = mix64(seed); seed += 0x9e3779b97f4a7c15ULL; }
+    for (auto& x : s_) {
+      x = mix64(seed);
+      seed += 0x9e3779b97f4a7c15ULL;
+    }
   }
   constexpr std::uint64_t next() {
     const std::uint64_t r = rotl(s_[1] * 5, 7) * 9, t = s_[1] << 17;
-    s_[2] ^= s_[0]; s_[3] ^= s_[1]; s_[1] ^= s_[2]; s_[0] ^= s_[3];
-    s_[2] ^= t; s_[3] = rotl(s_[3], 45);
+    s_[2] ^= s_[0];
+    s_[3] ^= s_[1];
+    s_[1] ^= s_[2];
+    s_[0] ^= s_[3];
+    s_[2] ^= t;
+    s_[3] = rotl(s_[3], 45);
     return r;
   }
   // Uniform in [0, n), n > 0, by multiplication (bias below 2^-32 for the n used here).

@@ -18,16 +18,19 @@ struct Serial32 {
   constexpr bool operator<=(Serial32 o) const { return (*this - o) <= 0; }
   constexpr bool operator>=(Serial32 o) const { return (*this - o) >= 0; }
   // Signed distance: positive when *this is ahead of o.
-  constexpr std::int32_t operator-(Serial32 o) const {
-    return static_cast<std::int32_t>(v - o.v);
-  }
+  constexpr std::int32_t operator-(Serial32 o) const { return static_cast<std::int32_t>(v - o.v); }
   constexpr Serial32 operator+(std::uint32_t n) const { return Serial32{v + n}; }
   constexpr Serial32 operator-(std::uint32_t n) const { return Serial32{v - n}; }
-  constexpr Serial32& operator++() { ++v; return *this; }
+  constexpr Serial32& operator++() {
+    ++v;
+    return *this;
+  }
 };
 
 template <typename Tag>
-constexpr Serial32<Tag> serial_max(Serial32<Tag> a, Serial32<Tag> b) { return a < b ? b : a; }
+constexpr Serial32<Tag> serial_max(Serial32<Tag> a, Serial32<Tag> b) {
+  return a < b ? b : a;
+}
 
 using PathSeq = Serial32<struct PathSeqTag>;      // pseq: transmissions on one path
 using StreamSeq = Serial32<struct StreamSeqTag>;  // spn: data packets of one stream space

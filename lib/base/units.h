@@ -27,9 +27,8 @@ struct Index {
 };
 using PathId = Index<struct PathTag, std::uint8_t>;
 using PlaneId = Index<struct PlaneTag, std::uint8_t>;
-using StreamId = Index<struct StreamTag, std::uint16_t>;   // number at the owner of the state
-using ConnIndex = Index<struct ConnTag, std::uint32_t>;    // slot in a role's connection table
-using ClientId = Index<struct ClientTag, std::uint16_t>;   // an attached application
-
+using StreamId = Index<struct StreamTag, std::uint16_t>;  // number at the owner of the state
+using ConnIndex = Index<struct ConnTag, std::uint32_t>;   // slot in a role's connection table
+using ClientId = Index<struct ClientTag, std::uint16_t>;  // an attached application
 
 }  // namespace metaroce

@@ -22,6 +22,9 @@ struct TransportConfig {
   std::uint32_t max_streams = 32768;         // per worker group
   std::uint32_t max_streams_per_connection = 4096;
   std::uint32_t max_half_open = 1024;
+  std::uint32_t max_clients = 256;
+  std::uint32_t max_cqs = 16384;             // ids are [0, max_cqs)
+  std::uint32_t max_regions = 65536;         // key index is [0, max_regions); at most 2^20
   std::uint32_t ordered_hold_packets = 64;   // ORD packets held per connection
   // Loss recovery.
   Nanos probe_timeout_floor = 200 * kMicrosecond;
@@ -43,7 +46,7 @@ struct TransportConfig {
   std::uint32_t ctrl_retries = 8;
   Nanos half_open_lifetime = kSecond;
   Nanos stream_linger = kSecond;
-  Nanos keepalive = 10 * kSecond;            // idle connection is probed; 0 = off
+  Nanos keepalive = 2 * kSecond;             // idle connection is probed; 0 = off
 };
 
 }  // namespace metaroce

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -30,7 +31,7 @@ namespace metaroce {
   X(kSourceAddress, source_address, "source address is not the peer's")                          \
   X(kPath, path, "path number not negotiated")                                                   \
   X(kPathEpoch, path_epoch, "path epoch neither current, next nor previous")                     \
-  X(kPathSeq, path_seq, "path sequence more than 4,096 ahead of the highest seen, or floor absurd") \
+  X(kPathSeq, path_seq, "path sequence more than 4,096 ahead of the highest seen")               \
   X(kNoStream, no_stream, "stream number never opened on this connection")                       \
   X(kStreamClosed, stream_closed, "stream closed or in error here")                              \
   X(kDuplicate, duplicate, "stream packet number already placed (acknowledged again)")           \
@@ -61,25 +62,33 @@ namespace metaroce {
 
 enum class DropReason : std::uint8_t {
 #define METAROCE_X(e, n, t) e,
-  METAROCE_DROP_REASONS(METAROCE_X)
+  METAROCE_DROP_REASONS(METAROCE_X) kCount
 #undef METAROCE_X
-  kCount
 };
 inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(DropReason::kCount);
 
-struct DropReasonInfo { const char* name; const char* text; };
+struct DropReasonInfo {
+  const char* name;
+  const char* text;
+};
 inline constexpr std::array<DropReasonInfo, kDropReasons> kDropReasonInfo = {{
 #define METAROCE_X(e, n, t) {#n, t},
     METAROCE_DROP_REASONS(METAROCE_X)
 #undef METAROCE_X
 }};
 
-// Counters of one owner (one role of one group); readers on other threads see torn-free values.
+// Counters of one owner (one role of one group). The owner alone adds; any thread may read, each
+// value by itself untorn, without a locked instruction on the owner's side.
 struct DropCounters {
   std::array<std::uint64_t, kDropReasons> n{};
-  void add(DropReason r, std::uint64_t k = 1) { n[static_cast<std::size_t>(r)] += k; }
+  void add(DropReason r, std::uint64_t k = 1) {
+    std::atomic_ref<std::uint64_t> c(n[static_cast<std::size_t>(r)]);
+    c.store(c.load(std::memory_order_relaxed) + k, std::memory_order_relaxed);
+  }
   [[nodiscard]] std::uint64_t operator[](DropReason r) const {
-    return n[static_cast<std::size_t>(r)];
+    // atomic_ref of a const object arrives with C++26; a load does not write.
+    auto& c = const_cast<std::uint64_t&>(n[static_cast<std::size_t>(r)]);
+    return std::atomic_ref<std::uint64_t>(c).load(std::memory_order_relaxed);
   }
 };
 

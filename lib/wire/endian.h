@@ -27,9 +27,12 @@ class BigEndian {
 
  private:
   static T swap(T v) {
-    if constexpr (sizeof(T) == 2) return __builtin_bswap16(v);
-    else if constexpr (sizeof(T) == 4) return __builtin_bswap32(v);
-    else return __builtin_bswap64(v);
+    if constexpr (sizeof(T) == 2)
+      return __builtin_bswap16(v);
+    else if constexpr (sizeof(T) == 4)
+      return __builtin_bswap32(v);
+    else
+      return __builtin_bswap64(v);
   }
   std::uint8_t b_[sizeof(T)]{};
 };

@@ -20,7 +20,13 @@ inline constexpr std::uint16_t kDefaultBasePort = 47910;
 inline constexpr std::uint32_t kCrcBytes = 4;
 
 enum class Type : std::uint8_t {
-  kData = 1, kFlush = 2, kAck = 3, kNack = 4, kProbe = 5, kProbeReply = 6, kCtrl = 7,
+  kData = 1,
+  kFlush = 2,
+  kAck = 3,
+  kNack = 4,
+  kProbe = 5,
+  kProbeReply = 6,
+  kCtrl = 7,
 };
 
 // Common flags.
@@ -34,10 +40,10 @@ struct Common {
   std::uint8_t ver_type;  // version in the high nibble
   std::uint8_t flags;
   std::uint8_t path;
-  std::uint8_t epoch;     // path epoch
-  Be32 dcid;              // index 24 | generation 8, of the receiver
-  Be32 pseq;              // CTRL: serial
-  Be32 timestamp;         // 64 ns units; echoed only
+  std::uint8_t epoch;  // path epoch
+  Be32 dcid;           // index 24 | generation 8, of the receiver
+  Be32 pseq;           // CTRL: serial
+  Be32 timestamp;      // 64 ns units; echoed only
 
   [[nodiscard]] Type type() const { return static_cast<Type>(ver_type & 0x0f); }
   void set(Type t) { ver_type = static_cast<std::uint8_t>((kVersion << 4) | static_cast<int>(t)); }
@@ -48,8 +54,14 @@ static_assert(offsetof(Common, dcid) == 4 && offsetof(Common, pseq) == 8 &&
 
 // Operation byte of DATA: code in the low five bits.
 enum class Op : std::uint8_t {
-  kWrite = 1, kSend = 2, kSendImm = 3, kSendInv = 4, kReadReq = 5, kReadRsp = 6,
-  kAtomicReq = 7, kAtomicRsp = 8,
+  kWrite = 1,
+  kSend = 2,
+  kSendImm = 3,
+  kSendInv = 4,
+  kReadReq = 5,
+  kReadRsp = 6,
+  kAtomicReq = 7,
+  kAtomicRsp = 8,
 };
 inline constexpr std::uint8_t kOpFirst = 0x80;
 inline constexpr std::uint8_t kOpLast = 0x40;
@@ -62,8 +74,8 @@ struct Data {
   std::uint8_t floor_delta;  // pseq - lowest unresolved pseq of the sender
   Be16 stream;               // the receiver's number
   Be32 spn;
-  std::uint8_t demand;       // log2 of the backlog in bytes, 0 = application-limited
-  Be24 msn;                  // message number within the stream
+  std::uint8_t demand;  // log2 of the backlog in bytes, 0 = application-limited
+  Be24 msn;             // message number within the stream
   [[nodiscard]] Op code() const { return static_cast<Op>(op & kOpMask); }
 };
 static_assert(sizeof(Data) == 28 && offsetof(Data, op) == 16 && offsetof(Data, floor_delta) == 17 &&
@@ -119,7 +131,7 @@ struct AckPath {
   std::uint8_t epoch;
   std::uint8_t flags;  // kAckSack
   std::uint8_t reserved0;
-  Be32 cum;      // next expected
+  Be32 cum;  // next expected
   Be32 highest;
   Be32 timestamp_echo;  // of the packet `highest`
   Be16 ack_delay;       // 64 ns units; 0xffff = no sample
@@ -149,9 +161,17 @@ static_assert(offsetof(AckPath, cum) == 4 && offsetof(AckPath, highest) == 8 &&
 
 enum class NackReason : std::uint8_t {
   // Retriable: the packet is not acknowledged.
-  kRnr = 1, kNotReady = 2, kNoResource = 3, kStreamWindow = 4,
+  kRnr = 1,
+  kNotReady = 2,
+  kNoResource = 3,
+  kStreamWindow = 4,
   // Final: acts in spn order.
-  kBadKey = 16, kBounds = 17, kAccess = 18, kBadStream = 19, kLength = 20, kOperation = 21,
+  kBadKey = 16,
+  kBounds = 17,
+  kAccess = 18,
+  kBadStream = 19,
+  kLength = 20,
+  kOperation = 21,
 };
 constexpr bool is_final(NackReason r) { return static_cast<std::uint8_t>(r) >= 16; }
 
@@ -159,11 +179,11 @@ struct Nack {
   Common c;
   std::uint8_t reason;
   std::uint8_t flags;
-  Be16 wait;     // us
-  Be16 stream;   // the number of the NACK's receiver, 0xffff when the stream is not known
+  Be16 wait;    // us
+  Be16 stream;  // the number of the NACK's receiver, 0xffff when the stream is not known
   Be16 reserved;
-  Be32 spn;      // named packet: retriable, the rejected one; final, the lowest failing one
-  Be32 pseq;     // of the packet answered, on path c.path
+  Be32 spn;   // named packet: retriable, the rejected one; final, the lowest failing one
+  Be32 pseq;  // of the packet answered, on path c.path
 };
 static_assert(sizeof(Nack) == 32 && offsetof(Nack, stream) == 20 && offsetof(Nack, pseq) == 28);
 
@@ -181,15 +201,23 @@ struct Probe {  // PROBE and PROBE_REPLY
 static_assert(sizeof(Probe) == 36 && offsetof(Probe, kind) == 30 && offsetof(Probe, stream) == 32);
 
 enum class CtrlType : std::uint8_t {
-  kConnReq = 1, kConnRsp = 2, kConnRtu = 3, kConnRtuAck = 4, kConnClose = 5, kConnCloseRsp = 6,
-  kStreamOpen = 8, kStreamOpenRsp = 9, kStreamClose = 10, kStreamCloseRsp = 11,
+  kConnReq = 1,
+  kConnRsp = 2,
+  kConnRtu = 3,
+  kConnRtuAck = 4,
+  kConnClose = 5,
+  kConnCloseRsp = 6,
+  kStreamOpen = 8,
+  kStreamOpenRsp = 9,
+  kStreamClose = 10,
+  kStreamCloseRsp = 11,
 };
 struct Ctrl {
   Common c;
   std::uint8_t ctype;
   std::uint8_t status;
-  Be16 length;       // bytes of TLVs behind this header
-  Be32 scid;         // the sender's dcid
+  Be16 length;  // bytes of TLVs behind this header
+  Be32 scid;    // the sender's dcid
   Be64 conn_epoch;
   Be64 cookie;
 };

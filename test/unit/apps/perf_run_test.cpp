@@ -254,7 +254,7 @@ TEST_F(PerfRun, busy_server__second_client_is_told) {
   Printed second;
   ends.run(perf_main, {"write_bw"}, client("write_bw", {"--run_infinitely", "-s", "64"}), [&] {
     while (fake::messages() < 100) std::this_thread::yield();
-    second = app::run_program(perf_main, client("write_bw", {"-n", "1"}));
+    second = app::run_program(perf_main, client("write_bw", {"-n", "1", "--timeout", "0.5"}));
     ends.stop_client = 2;
   });
   EXPECT_EQ(second.code, app::kExitPeerLost);

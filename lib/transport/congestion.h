@@ -1,0 +1,101 @@
+// Congestion control behind a compile-time interface (template parameter of the TX role), and its
+// first implementation: ECN-driven additive increase, multiplicative decrease per path, coupled
+// over the paths of a connection. The receiver's half (rate hints) joins through on_hint().
+//
+//   Window of a path W_p in bytes; window of the connection W_c = sum of W_p, kept explicitly.
+//   Clean RTT that used the window: W_p += max(1 packet / paths, W_p / 32): together the paths
+//   grow by about W_c / 32 per RTT, whatever their number.
+//   CE: DCTCP's estimate alpha (gain 1/16), once per RTT W_p *= 1 - alpha / 2, and the scheduler
+//   skips the path for one rotation.
+//   Loss: the lost bytes are subtracted (random loss on one path must not halve it); above 20 %
+//   lost in each of two consecutive RTTs it is congestion without marks: halve.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/serial.h"
+#include "base/units.h"
+#include "transport/config.h"
+
+namespace metaroce {
+
+class EcnAimd {
+ public:
+  struct Path {
+    Bytes window = 0;
+    PathSeq round_end;          // the RTT round ends when this is acknowledged
+    Bytes round_acked = 0, round_lost = 0;
+    std::uint32_t round_packets = 0, round_ce = 0;
+    std::uint32_t alpha_1024 = 0;
+    bool used_fully = false;    // the window limited sending in this round
+    bool lossy_before = false;  // the previous round lost more than 20 %
+    bool skip = false;          // one rotation without new packets
+  };
+  struct Conn {
+    Bytes window = 0, max = 0;
+    Bytes packet = 4096;
+    std::uint32_t paths = 1;
+  };
+
+  static Bytes initial_window(const TransportConfig& c, Nanos handshake_rtt, Mbps line_rate) {
+    if (c.initial_window != 0) return c.initial_window;
+    // 0.8 x RTT x line rate. The handshake passes the control threads, hence the cap: 25 us is
+    // a generous fabric round trip. Mb/s x ns / 8000 = bytes.
+    const Nanos rtt = std::min<Nanos>(handshake_rtt, 25 * kMicrosecond);
+    return static_cast<Bytes>(line_rate) * rtt / 10000;
+  }
+  static void start(Conn& c, Path* paths, std::uint32_t n, const TransportConfig& config,
+                    std::uint32_t packet, Nanos handshake_rtt, Mbps line_rate) {
+    c.packet = packet;
+    c.paths = n;
+    c.max = config.max_window;
+    const Bytes each =
+        std::max<Bytes>(initial_window(config, handshake_rtt, line_rate) / n, 2 * c.packet);
+    for (std::uint32_t i = 0; i < n; ++i) paths[i].window = each;
+    c.window = each * n;
+  }
+
+  static void on_ack(Conn& c, Path& p, Bytes acked, std::uint32_t packets, std::uint32_t ce,
+                     PathSeq cum, PathSeq next) {
+    p.round_acked += acked;
+    p.round_packets += packets;
+    p.round_ce += ce;
+    if (ce != 0) p.skip = true;
+    if (cum >= p.round_end) end_round(c, p, next);
+  }
+  static void on_loss(Conn& c, Path& p, Bytes lost) {
+    p.round_lost += lost;
+    shrink(c, p, lost);
+  }
+
+ private:
+  static void end_round(Conn& c, Path& p, PathSeq next) {
+    if (p.round_packets != 0) {
+      const std::uint32_t fraction = std::min<std::uint32_t>(1024, p.round_ce * 1024 / p.round_packets);
+      p.alpha_1024 = (p.alpha_1024 * 15 + fraction) / 16;
+    }
+    const bool lossy = p.round_lost * 5 > p.round_acked + p.round_lost;
+    if (p.round_ce != 0) {
+      shrink(c, p, p.window * p.alpha_1024 / 2048);
+    } else if (lossy && p.lossy_before) {
+      shrink(c, p, p.window / 2);
+    } else if (p.used_fully && c.window < c.max) {
+      const Bytes step = std::max<Bytes>(c.packet / c.paths, p.window / 32);
+      p.window += step;
+      c.window += step;
+    }
+    p.lossy_before = lossy;
+    p.round_end = next;
+    p.round_acked = p.round_lost = 0;
+    p.round_packets = p.round_ce = 0;
+    p.used_fully = false;
+  }
+  static void shrink(Conn& c, Path& p, Bytes by) {
+    const Bytes to = std::max<Bytes>(p.window - by, c.packet);  // one packet always may fly
+    c.window -= p.window - to;
+    p.window = to;
+  }
+};
+
+}  // namespace metaroce

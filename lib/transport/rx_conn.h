@@ -1,0 +1,72 @@
+// Receive side of one connection. rx-owned.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "transport/events.h"
+#include "transport/params.h"
+#include "transport/rx_path.h"
+
+namespace metaroce {
+
+struct RxConnCounters {
+  std::uint64_t packets = 0, bytes = 0, out_of_order = 0, duplicates = 0, drops = 0;
+};
+struct RxPathCounters {
+  std::uint64_t packets = 0, bytes = 0, out_of_order = 0;
+};
+
+struct RxConn {
+  bool used = false;
+  bool alive = false;         // a valid packet was seen
+  bool ack_queued = false;    // in the role's list of connections that owe an ACK
+  bool mail_queued = false;   // in the role's list of connections with mail for TX
+  bool last_ce = false;
+  bool urgent = false;        // a gap, CE change, ACK_REQ or FLUSH: do not wait for more packets
+  std::uint32_t pending = 0;  // packets since the last ACK
+  Nanos last_packet = 0;
+  ConnParams params;
+  std::vector<RxPath> paths;
+  std::vector<RxPathCounters> path_counters;
+  std::vector<std::uint16_t> peer_source_ports;  // of the last packet of each path: answers use it
+  std::uint8_t reply_path = 0;                   // path of the last packet
+  std::array<std::uint64_t, 4> ack_paths{};    // paths whose block belongs into the next ACK
+  std::array<std::uint64_t, 4> mail_paths{};   // paths with unsent mail
+  std::vector<PathAck> mail;                   // newest acknowledgment per path, for TX
+  std::vector<std::uint32_t> stream_slots;     // own number -> slot in the role's stream table
+  std::vector<std::uint32_t> ack_streams;      // slots whose block belongs into the next ACK
+  std::uint32_t held = 0;                      // ordered packets held, all streams
+  RxConnCounters counters;
+
+  static constexpr std::uint32_t kNoSlot = 0xffffffff;
+
+  void start(const ConnParams& p) {
+    *this = RxConn{};
+    used = true;
+    params = p;
+    paths.resize(p.n_paths);
+    path_counters.resize(p.n_paths);
+    peer_source_ports.resize(p.n_paths);
+    mail.resize(p.n_paths);
+    for (unsigned i = 0; i < p.n_paths; ++i) {
+      const PathId id{static_cast<std::uint8_t>(i)};
+      paths[i].start(initial_pseq(p.peer_pseq_seed, id));
+      plane_slots[i] = static_cast<std::uint8_t>(i % p.n_planes);
+    }
+    ack_streams.reserve(kMaxAckStreams);
+  }
+  [[nodiscard]] std::uint32_t slot_of(std::uint16_t number) const {
+    return number < stream_slots.size() ? stream_slots[number] : kNoSlot;
+  }
+  // Index of a path's plane in params.planes: one table look-up instead of a division.
+  [[nodiscard]] unsigned plane_slot(std::uint8_t path) const { return plane_slots[path]; }
+  std::array<std::uint8_t, 256> plane_slots{};
+  static void mark(std::array<std::uint64_t, 4>& set, std::uint8_t path) {
+    set[path / 64] |= std::uint64_t{1} << (path % 64);
+  }
+  static constexpr std::uint32_t kMaxAckStreams = 32;
+};
+
+}  // namespace metaroce

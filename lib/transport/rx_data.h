@@ -1,0 +1,272 @@
+// RX role: DATA and FLUSH. Path checks, stream window, placement, completion. [MR-4] [MR-6]
+//
+// Nothing is recorded as received before the packet is placed, held or known as a duplicate:
+// acknowledged means "in final memory, or held".
+#pragma once
+
+#include <atomic>
+
+#include "transport/rx_role.h"
+
+namespace metaroce {
+
+template <typename Q, typename Io>
+void RxRole<Q, Io>::on_flush(RxConn& conn, const RxPacket& p) {
+  const auto& f = *reinterpret_cast<const wire::Flush*>(p.data);
+  RxPath& path = conn.paths[f.c.path];
+  const PathSeq pseq{f.c.pseq};
+  const RxPath::Epoch e = path.classify(f.c.epoch);
+  if (e == RxPath::Epoch::kBad || e == RxPath::Epoch::kOld) return drop(conn, DropReason::kPathEpoch);
+  if (!path.plausible(pseq)) return drop(conn, DropReason::kPathSeq);
+  if (e == RxPath::Epoch::kNext) path.begin_epoch(f.c.epoch, pseq, f.floor_delta);
+  path.raise_floor(pseq, f.floor_delta);
+  path.accept(pseq, WireTime{f.c.timestamp}, p.ce, now_);
+  ack_alone(conn, f.c.path);
+}
+
+template <typename Q, typename Io>
+void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked& k) {
+  const auto& d = *reinterpret_cast<const wire::Data*>(p.data);
+  const std::uint8_t path_id = d.c.path;
+  RxPath& path = conn.paths[path_id];
+  const PathSeq pseq{d.c.pseq};
+  const StreamSeq spn{d.spn};
+  ++counters_.data_packets;
+  if (k.payload_bytes > conn.params.payload_mtu) return drop(conn, DropReason::kOversize);
+
+  const RxPath::Epoch e = path.classify(d.c.epoch);
+  if (e == RxPath::Epoch::kBad) return drop(conn, DropReason::kPathEpoch);
+  if (!path.plausible(pseq)) return drop(conn, DropReason::kPathSeq);
+  if (e == RxPath::Epoch::kNext) path.begin_epoch(d.c.epoch, pseq, d.floor_delta);
+  const bool current = e != RxPath::Epoch::kOld;  // old-epoch data is placed, not acknowledged
+  if (current) path.raise_floor(pseq, d.floor_delta);
+
+  const std::uint16_t number = d.stream;
+  const std::uint32_t slot = conn.slot_of(number);
+  RecvStream* s = slot == RxConn::kNoSlot ? nullptr : &streams_[slot];
+  Outcome o;
+  bool fresh = false;
+  if (s == nullptr) {
+    o = retry_later(DropReason::kNoStream, wire::NackReason::kNotReady, 200);
+  } else {
+    switch (s->classify(spn)) {
+      case RecvStream::Window::kDuplicate:  // before the key: it may be invalid by now
+        drop(DropReason::kDuplicate);
+        ++conn.counters.duplicates;
+        break;
+      case RecvStream::Window::kBeyond:
+        o = retry_later(DropReason::kStreamWindow, wire::NackReason::kStreamWindow, 50);
+        break;
+      case RecvStream::Window::kNew:
+        if (s->refuses(spn)) o = Outcome{DropReason::kStreamClosed, s->fail_reason(), true, 0};
+        else o = place(conn, *s, p, k);
+        fresh = o.drop == DropReason::kNone;
+    }
+  }
+  if (o.drop != DropReason::kNone) {
+    drop(conn, o.drop);
+    if (current) path.count_reject();
+    if (o.answer) send_nack(conn, path_id, s, o, spn, pseq);
+    return;
+  }
+  if (fresh) {
+    counters_.data_bytes += k.payload_bytes;
+    conn.counters.bytes += k.payload_bytes;
+    RxPathCounters& pc = conn.path_counters[path_id];
+    ++pc.packets;
+    pc.bytes += k.payload_bytes;
+    if (spn != s->cum()) { ++pc.out_of_order; ++conn.counters.out_of_order; ++counters_.out_of_order; }
+    s->mark(spn);
+    if (spn == s->cum()) progress_stream(conn, *s);
+    owe_stream_block(conn, *s);
+  }
+  if (!current) return;
+  const auto arrival = path.accept(pseq, WireTime{d.c.timestamp}, p.ce, now_);
+  if ((d.c.flags & wire::kFlagAckReq) != 0) { conn.last_packet = now_; return ack_alone(conn, path_id); }
+  account(conn, path_id, arrival, p.ce);
+}
+
+template <typename Q, typename Io>
+void RxRole<Q, Io>::account(RxConn& conn, std::uint8_t path, RxPath::Arrival a, bool ce) {
+  RxConn::mark(conn.ack_paths, path);
+  conn.reply_path = path;
+  ++conn.pending;
+  conn.urgent |= a == RxPath::Arrival::kGap || ce != conn.last_ce;
+  conn.last_ce = ce;
+  conn.last_packet = now_;
+  owe_ack(conn);
+}
+
+// Finds the destination, copies, and remembers what completes. [MR-4.5.3]
+template <typename Q, typename Io>
+typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::place(RxConn& conn, RecvStream& s, const RxPacket& p,
+                                                     const wire::Checked& k) {
+  const auto& d = *reinterpret_cast<const wire::Data*>(p.data);
+  Target t;
+  t.last = (d.op & wire::kOpLast) != 0;
+  t.pd = s.params.pd;
+  const Outcome o = resolve_target(s, p, k, t);
+  if (o.drop != DropReason::kNone) return o;
+  const StreamSeq spn{d.spn};
+  const std::uint8_t* from = p.data + k.header_bytes;
+  const bool ordered = (d.c.flags & wire::kFlagOrd) != 0;
+  if (ordered && spn != s.cum()) {
+    const Outcome h = hold(conn, s, spn, from, k.payload_bytes, t);
+    if (h.drop != DropReason::kNone) return h;
+  } else if (k.payload_bytes != 0) {
+    if (ordered) store_ordered(t.to, from, k.payload_bytes);
+    else io_.place(t.to, from, k.payload_bytes);
+    counters_.placed_bytes += k.payload_bytes;
+  }
+  if (t.slot != nullptr && t.last) {
+    t.slot->has_last = true;
+    t.slot->last_spn = spn;
+  }
+  return {};
+}
+
+template <typename Q, typename Io>
+typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::resolve_target(RecvStream& s, const RxPacket& p,
+                                                              const wire::Checked& k, Target& t) {
+  const auto& d = *reinterpret_cast<const wire::Data*>(p.data);
+  const StreamSeq spn{d.spn};
+  Outcome o;
+  switch (d.code()) {
+    case wire::Op::kWrite: o = resolve_write(s, p, k, t); break;
+    case wire::Op::kSend:
+    case wire::Op::kSendImm: o = resolve_send(s, p, k, t); break;
+    default: return refuse(s, spn, DropReason::kOperation, wire::NackReason::kOperation);
+  }
+  if (o.drop != DropReason::kNone || k.payload_bytes == 0) return o;
+  switch (memory_.translate(t.rkey, t.pd, t.access, t.va, k.payload_bytes, t.to)) {
+    case AccessError::kNone: return {};
+    case AccessError::kBadKey: return refuse(s, spn, DropReason::kBadKey, wire::NackReason::kBadKey);
+    case AccessError::kAccess: return refuse(s, spn, DropReason::kAccess, wire::NackReason::kAccess);
+    case AccessError::kBounds: return refuse(s, spn, DropReason::kBounds, wire::NackReason::kBounds);
+  }
+  return {};
+}
+
+template <typename Q, typename Io>
+typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::resolve_write(RecvStream& s, const RxPacket& p,
+                                                             const wire::Checked& k, Target& t) {
+  const auto& w = *reinterpret_cast<const wire::Write*>(p.data);
+  const StreamSeq spn{w.d.spn};
+  const std::uint32_t total = w.message_length;
+  // A zero-length message is one FIRST|LAST packet; every other packet carries payload.
+  const bool single = (w.d.op & (wire::kOpFirst | wire::kOpLast)) == (wire::kOpFirst | wire::kOpLast);
+  if (k.payload_bytes > total || (k.payload_bytes == 0) != (total == 0) || (total == 0 && !single) ||
+      (single && k.payload_bytes != total)) {
+    return refuse(s, spn, DropReason::kLength, wire::NackReason::kLength);
+  }
+  t.rkey = w.rkey;
+  t.va = w.va;
+  t.access = kAccessRemoteWrite;
+  if ((w.d.op & wire::kOpImm) == 0) return {};
+  const auto& wi = *reinterpret_cast<const wire::WriteImm*>(p.data);
+  const RecvNumber rqn{wi.rqn};
+  if (rqn >= s.credit_limit()) return retry_later(DropReason::kNoReceive, wire::NackReason::kRnr, 100);
+  t.slot = s.slot(rqn);
+  if (t.slot == nullptr || t.slot->has_last) {
+    return refuse(s, spn, DropReason::kOperation, wire::NackReason::kOperation);
+  }
+  t.slot->op = WorkOp::kRecvWriteImm;
+  t.slot->message_length = total;
+  t.slot->imm = wi.imm;
+  t.slot->has_imm = true;
+  s.note_consumed(rqn);
+  return {};
+}
+
+template <typename Q, typename Io>
+typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::resolve_send(RecvStream& s, const RxPacket& p,
+                                                            const wire::Checked& k, Target& t) {
+  const auto& m = *reinterpret_cast<const wire::Send*>(p.data);
+  const StreamSeq spn{m.d.spn};
+  const RecvNumber rqn{m.rqn};
+  if (rqn >= s.credit_limit()) return retry_later(DropReason::kNoReceive, wire::NackReason::kRnr, 100);
+  RecvSlot* slot = s.slot(rqn);
+  const std::uint32_t total = m.message_length, offset = m.offset;
+  if (slot == nullptr) return refuse(s, spn, DropReason::kOperation, wire::NackReason::kOperation);
+  const bool ends = offset <= total && k.payload_bytes == total - offset;
+  if (total > slot->length || offset > total || k.payload_bytes > total - offset || ends != t.last ||
+      (offset == 0) != ((m.d.op & wire::kOpFirst) != 0) || (k.payload_bytes == 0 && total != 0)) {
+    return refuse(s, spn, DropReason::kLength, wire::NackReason::kLength);
+  }
+  t.rkey = slot->lkey;
+  t.va = slot->va + offset;
+  t.access = kAccessLocalWrite;
+  t.slot = slot;
+  slot->message_length = total;
+  if (m.d.code() == wire::Op::kSendImm) {
+    slot->imm = reinterpret_cast<const wire::SendImm*>(p.data)->imm;
+    slot->has_imm = true;
+  }
+  s.note_consumed(rqn);
+  return {};
+}
+
+// Space outside the receive buffers, with a quota per connection. [MR-6.4.5]
+template <typename Q, typename Io>
+typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::hold(RxConn& conn, RecvStream& s, StreamSeq spn,
+                                                    const std::uint8_t* from, std::uint32_t n,
+                                                    const Target& t) {
+  if (conn.held >= config_.ordered_hold_packets || hold_free_.empty() ||
+      n > config_.payload_mtu) {
+    return retry_later(DropReason::kNoResource, wire::NackReason::kNoResource, 50);
+  }
+  const std::uint32_t space = hold_free_.back();
+  hold_free_.pop_back();
+  ++conn.held;
+  ++counters_.held;
+  std::memcpy(hold_space_.data() + std::size_t{space} * config_.payload_mtu, from, n);
+  s.hold(HeldPacket{spn, space, n, t.rkey, t.va});
+  return {};
+}
+
+// A program that polls the last bytes must find everything before them. [MR-6.4.2]
+template <typename Q, typename Io>
+void RxRole<Q, Io>::store_ordered(std::uint8_t* to, const std::uint8_t* from, std::uint32_t n) {
+  const std::uint32_t tail = std::min<std::uint32_t>(n, 8), head = n - tail;
+  if (head != 0) io_.place(to, from, head);
+  std::atomic_thread_fence(std::memory_order_release);
+  if (tail == 8 && reinterpret_cast<std::uintptr_t>(to + head) % 8 == 0) {
+    std::uint64_t v;
+    std::memcpy(&v, from + head, 8);
+    std::atomic_ref<std::uint64_t>(*reinterpret_cast<std::uint64_t*>(to + head))
+        .store(v, std::memory_order_release);
+  } else {
+    std::memcpy(to + head, from + head, tail);
+  }
+}
+
+template <typename Q, typename Io>
+void RxRole<Q, Io>::progress_stream(RxConn& conn, RecvStream& s) {
+  s.advance();
+  while (const HeldPacket* h = s.ripe()) {
+    std::uint8_t* to = nullptr;
+    // The region may have gone meanwhile: then the bytes have no place to go any more.
+    if (h->length != 0 && memory_.translate(h->rkey, s.params.pd, kAccessRemoteWrite, h->va, h->length,
+                                            to) == AccessError::kNone) {
+      store_ordered(to, hold_space_.data() + std::size_t{h->space} * config_.payload_mtu, h->length);
+      counters_.placed_bytes += h->length;
+    }
+    hold_free_.push_back(h->space);
+    --conn.held;
+    s.drop_front_held();
+  }
+  complete_receives(s);
+}
+
+template <typename Q, typename Io>
+void RxRole<Q, Io>::complete_receives(RecvStream& s) {
+  while (const RecvSlot* r = s.completable()) {
+    cqs_.complete(s.params.recv_cq,
+                  Completion{r->wr_id, s.params.handle, r->message_length, r->imm,
+                             static_cast<std::uint8_t>(r->op), static_cast<std::uint8_t>(WorkStatus::kSuccess),
+                             r->has_imm ? kCompletionImm : std::uint8_t{0}, 0, 0});
+    s.complete_one();
+  }
+}
+
+}  // namespace metaroce

@@ -1,0 +1,210 @@
+// The RX role: checks each packet, places it, records it, and says so to the peer and to TX.
+// Owns receive windows, stream bitmaps, receive queues and acknowledgment state of one worker
+// group. Passive: the caller hands it packets and time; one thread.
+//
+//   begin_burst(now)                 once per receive burst
+//   on_packet(p)                     each packet; never throws, never allocates, never logs
+//   end_burst(queue_empty)           ACKs, mail for TX, completions
+//
+// ACK policy [MR-7.1.1]: at the end of a burst when >= ack_every packets are pending, a gap, a CE
+// change, ACK_REQ or FLUSH occurred, or the receive queue ran empty. No timer is needed: an
+// empty queue is the moment at which nothing better can be merged.
+//
+// Io (compile-time interface):
+//   void learn(ConnIndex, plane_slot, const RxPacket&)   remember how to answer on this plane
+//   uint8_t* begin_reply(ConnIndex, plane_slot)          room for one UDP payload, or nullptr
+//   void commit_reply(n, src_port, dst_port)             sends what begin_reply gave, as control
+//   void place(uint8_t* to, const uint8_t* from, n)      the one copy of the receive path
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/crc32c.h"
+#include "transport/completion_queue.h"
+#include "transport/config.h"
+#include "transport/events.h"
+#include "transport/memory_table.h"
+#include "transport/recv_stream.h"
+#include "transport/rx_conn.h"
+#include "wire/packet.h"
+
+namespace metaroce {
+
+// One received UDP payload. Addresses point into the frame, which outlives the call.
+struct RxPacket {
+  const std::uint8_t* data = nullptr;  // UDP payload
+  std::uint32_t length = 0;
+  PlaneId port;                        // local port index on which it arrived
+  bool ce = false;
+  bool v6 = false;
+  const std::uint8_t* src_ip = nullptr;
+  const std::uint8_t* dst_ip = nullptr;
+  const std::uint8_t* src_mac = nullptr;
+  std::uint16_t src_port = 0, dst_port = 0;
+};
+
+struct RxCounters {
+  DropCounters drops;
+  std::uint64_t packets = 0, data_packets = 0, data_bytes = 0, placed_bytes = 0;
+  std::uint64_t acks_sent = 0, nacks_sent = 0, out_of_order = 0, held = 0;
+  std::uint64_t bad_submissions = 0;  // work requests naming a foreign or unknown stream
+};
+
+template <typename Queues, typename Io>
+class RxRole {
+ public:
+  RxRole(const TransportConfig& config, Queues& queues, Io& io)
+      : config_(config), q_(queues), io_(io), memory_(kRegionSlots), cqs_(kCompletionQueues),
+        conns_(config.max_connections), streams_(config.max_streams),
+        hold_space_(std::size_t{kHoldBuffers} * config.payload_mtu) {
+    for (std::uint32_t i = kHoldBuffers; i-- > 0;) hold_free_.push_back(i);
+    ack_list_.reserve(config.max_connections);
+    mail_list_.reserve(config.max_connections);
+    stream_mail_.reserve(config.max_streams);
+    clients_.reserve(kMaxClients);
+  }
+  RxRole(const RxRole&) = delete;
+
+  void begin_burst(Nanos now) {
+    now_ = now;
+    ++round_;
+    take_commands();
+  }
+  void on_packet(const RxPacket& p);
+  // Takes receives that applications posted; call once per pass, before end_burst.
+  void take_receives();
+  void end_burst(bool queue_empty) {
+    send_acks(queue_empty);
+    deliver_mail();
+    cqs_.flush();
+  }
+
+  [[nodiscard]] const RxCounters& counters() const { return counters_; }
+  [[nodiscard]] RxCounters& counters() { return counters_; }
+  [[nodiscard]] const RxConn* conn(ConnIndex c) const {
+    return c.v < conns_.size() && conns_[c.v].used ? &conns_[c.v] : nullptr;
+  }
+  [[nodiscard]] const RecvStream* stream(StreamHandle h) const {
+    const std::uint32_t s = stream_slot(h);
+    return s < streams_.size() && streams_[s].used && streams_[s].params.handle == h ? &streams_[s]
+                                                                                    : nullptr;
+  }
+
+  static constexpr std::uint32_t kRegionSlots = 1U << 14;
+  static constexpr std::uint32_t kCompletionQueues = 1U << 14;
+  static constexpr std::uint32_t kMaxClients = 1024;
+  static constexpr std::uint32_t kHoldBuffers = 512;       // per group; quota per connection besides
+  static constexpr std::uint32_t kMaxAckPaths = 16;        // blocks per ACK packet
+  static constexpr std::uint32_t kControlReserve = 32;     // rx_to_control slots that packets leave free
+
+ private:
+  void take_commands();
+  bool add_stream(const StreamParams& p);
+  void stop_stream(RecvStream& s);
+  void remove_stream(RecvStream& s);
+  void result(const Command& c, bool ok, StreamSeq cum = {});
+
+  RxConn* find_conn(const RxPacket& p, const wire::Common& c, wire::Checked& k);
+  bool crc_ok(const RxConn& conn, const RxPacket& p, std::uint8_t flags) const;
+  void on_ctrl(const RxPacket& p);
+  void on_data(RxConn& conn, const RxPacket& p, const wire::Checked& k);
+  void on_flush(RxConn& conn, const RxPacket& p);
+  void on_ack(RxConn& conn, const RxPacket& p);
+  static bool ack_well_formed(const RxConn& conn, const std::uint8_t* at, const std::uint8_t* end, const wire::Ack& a);
+  void on_stream_block(RxConn& conn, const wire::AckStream& b);
+  void on_nack(RxConn& conn, const RxPacket& p);
+  void on_probe(RxConn& conn, const RxPacket& p);
+  void on_probe_reply(RxConn& conn, const RxPacket& p);
+
+  // Result of trying to place one packet: drop == kNone means placed or held.
+  struct Outcome {
+    DropReason drop = DropReason::kNone;
+    wire::NackReason nack{};
+    bool answer = false;  // send `nack`
+    std::uint16_t wait_us = 0;
+  };
+  struct Target {  // where a packet's bytes go
+    std::uint8_t* to = nullptr;
+    std::uint32_t rkey = 0, access = 0, pd = 0;
+    std::uint64_t va = 0;
+    RecvSlot* slot = nullptr;
+    bool last = false;
+  };
+  static Outcome retry_later(DropReason d, wire::NackReason r, std::uint16_t wait_us) {
+    return {d, r, true, wait_us};
+  }
+  static Outcome refuse(RecvStream& s, StreamSeq spn, DropReason d, wire::NackReason r) {
+    s.fail(spn, r);
+    return {d, r, true, 0};
+  }
+  Outcome place(RxConn& conn, RecvStream& s, const RxPacket& p, const wire::Checked& k);
+  Outcome resolve_target(RecvStream& s, const RxPacket& p, const wire::Checked& k, Target& t);
+  Outcome resolve_send(RecvStream& s, const RxPacket& p, const wire::Checked& k, Target& t);
+  Outcome resolve_write(RecvStream& s, const RxPacket& p, const wire::Checked& k, Target& t);
+  Outcome hold(RxConn& conn, RecvStream& s, StreamSeq spn, const std::uint8_t* from,
+               std::uint32_t n, const Target& t);
+  void store_ordered(std::uint8_t* to, const std::uint8_t* from, std::uint32_t n);
+  void progress_stream(RxConn& conn, RecvStream& s);
+  void complete_receives(RecvStream& s);
+  void free_held(RxConn& conn, RecvStream& s);
+
+  void account(RxConn& conn, std::uint8_t path, RxPath::Arrival a, bool ce);
+  void owe_ack(RxConn& conn) {
+    if (!conn.ack_queued) { conn.ack_queued = true; ack_list_.push_back(conn.params.index.v); }
+  }
+  void owe_stream_block(RxConn& conn, RecvStream& s) {
+    if (s.ack_dirty || conn.ack_streams.size() >= RxConn::kMaxAckStreams) return;
+    s.ack_dirty = true;
+    conn.ack_streams.push_back(stream_slot(s.params.handle));
+  }
+  void send_acks(bool queue_empty);
+  bool send_one_ack(RxConn& conn, std::array<std::uint64_t, 4>& paths);
+  void ack_alone(RxConn& conn, std::uint8_t path);
+  std::uint32_t write_stream_block(std::uint8_t* out, RecvStream& s);
+  void send_nack(RxConn& conn, std::uint8_t path, RecvStream* s, const Outcome& o,
+                 StreamSeq spn, PathSeq pseq);
+  void fill_common(wire::Common& c, wire::Type t, RxConn& conn, std::uint8_t path) {
+    c.set(t);
+    c.flags = conn.params.crc ? wire::kFlagCrc : 0;
+    c.path = path;
+    c.dcid = conn.params.peer_dcid;
+    c.pseq = ++serial_;
+    c.timestamp = to_wire_time(now_).v;
+  }
+  // Adds the CRC trailer if negotiated and sends what begin_reply() gave at `out`.
+  void finish_reply(RxConn& conn, std::uint8_t* out, std::uint32_t n, std::uint8_t path) {
+    if (conn.params.crc) {
+      wire::Be32 crc = crc32c(0, out, n);
+      std::memcpy(out + n, &crc, sizeof crc);
+      n += wire::kCrcBytes;
+    }
+    io_.commit_reply(n, conn.peer_source_ports[path], conn.params.peer_port);
+  }
+  void deliver_mail();
+  void drop(DropReason r) { counters_.drops.add(r); }
+  void drop(RxConn& conn, DropReason r) { drop(r); ++conn.counters.drops; }
+
+  const TransportConfig& config_;
+  Queues& q_;
+  Io& io_;
+  Nanos now_ = 0;
+  std::uint32_t round_ = 0, serial_ = 0, next_client_ = 0;
+  MemoryTable memory_;
+  CompletionQueues cqs_;
+  std::vector<RxConn> conns_;
+  std::vector<RecvStream> streams_;
+  std::vector<ClientParams> clients_;
+  std::vector<std::uint8_t> hold_space_;
+  std::vector<std::uint32_t> hold_free_;
+  std::vector<std::uint32_t> ack_list_, mail_list_, stream_mail_;
+  RxCounters counters_;
+};
+
+}  // namespace metaroce
+
+#include "transport/rx_commands.h"
+#include "transport/rx_packet.h"
+#include "transport/rx_data.h"
+#include "transport/rx_feedback.h"
+#include "transport/rx_ack.h"

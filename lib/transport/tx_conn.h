@@ -1,0 +1,134 @@
+// Transmit side of one connection and its paths. tx-owned.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "transport/events.h"
+#include "transport/loss_recovery.h"
+#include "transport/params.h"
+#include "transport/rtt.h"
+#include "transport/send_stream.h"
+
+namespace metaroce {
+
+// One transmission in flight.
+struct TxRecord {
+  StreamHandle stream = 0;
+  StreamSeq spn;
+  std::uint32_t sent_64ns = 0;
+  std::uint16_t bytes = 0;
+  std::uint8_t losses = 0;
+  bool data = false;  // false: FLUSH
+};
+static_assert(sizeof(TxRecord) == 16);
+using TxBlock = std::array<TxRecord, 256>;  // indexed by pseq modulo 256
+
+// A packet that waits to be sent again.
+struct ResendNode {
+  std::uint32_t next = kNil;
+  StreamHandle stream = 0;
+  StreamSeq spn;
+  std::uint8_t losses = 0;
+  std::uint8_t path = 0;  // that lost it last
+  bool timed_out = false; // resend on another path
+};
+static_assert(sizeof(ResendNode) == 16);
+
+struct TxPathCounters {
+  std::uint64_t packets = 0, bytes = 0, resent = 0, lost = 0, spurious = 0, flushes = 0, timeouts = 0;
+};
+
+template <typename Cc>
+struct TxPath {
+  PathWindow seq;
+  Bytes inflight = 0;
+  typename Cc::Path cc;
+  std::uint32_t block = kNil;       // in the pool of TxBlock while anything is unresolved
+  std::uint32_t data_unresolved = 0;
+  RttEstimator rtt;
+  PathSeq highest_acked;            // highest number that the peer reported
+  Nanos last_progress = 0;          // an ACK resolved something, or the first send after idle
+  Nanos gap_since = kNever;         // oldest gap that is not yet lost
+  Nanos armed_at = kNever;          // deadline that the timer role holds
+  DupThreshold dup;
+  std::uint16_t peer_late = 0;
+  std::uint32_t peer_ce = 0, peer_received = 0;
+  std::uint16_t source_port = 0;
+  std::uint16_t wanted_port = 0;    // after the drain
+  std::uint8_t epoch = 0;
+  std::uint8_t backoff = 0;
+  bool suspect = false;             // silent for a probe timeout: only FLUSH goes out here
+  bool draining = false;            // a port change waits for the path to empty
+  bool dirty = false;               // the last transmission was data: a loss would not show
+  TxPathCounters counters;
+};
+
+template <typename Cc>
+struct TxConn {
+  bool used = false, open = false, failed = false;
+  bool listed = false;              // in the role's list of connections that may send
+  ConnParams params;
+  std::vector<TxPath<Cc>> paths;
+  std::array<std::uint8_t, 256> plane_slots{};
+  std::array<std::uint64_t, 4> open_paths{};  // room in window and sequence
+  typename Cc::Conn cc;
+  std::uint32_t resend_head = kNil, resend_tail = kNil;
+  std::uint32_t stream_head = kNil, stream_tail = kNil;  // streams that may send
+  std::uint32_t next_in_list = kNil;
+  std::vector<std::uint32_t> stream_slots;    // own number -> slot
+  std::uint32_t streams = 0;
+  Nanos last_ack = 0;               // anything valid from the peer about our transmissions
+  Nanos last_sent = 0;
+  Nanos outstanding_since = 0;      // something has been unresolved since
+  std::uint32_t unresolved = 0;     // data transmissions in flight, all paths
+  std::uint32_t waiting = 0;        // resend nodes, queued or rejected
+  std::uint32_t flush_credit = 0;   // transmissions for which a drain is worth a FLUSH
+  std::uint8_t backoff = 0;         // shared while nothing at all is acknowledged
+  std::uint8_t current_path = 0, run_left = 0, stream_run = 0;
+  bool ever_answered = false;
+  std::uint64_t probe_nonce = 0;
+  Nanos probe_sent = 0;             // keepalive; 0 = none outstanding
+  std::int64_t tokens = 0;          // pacing, bytes << 20
+  Nanos tokens_at = 0;
+  std::uint64_t backlog = 0;        // bytes taken from applications and not sent
+  std::uint64_t acked_bytes = 0, resent = 0, lost = 0, spurious = 0, packets = 0;
+
+  [[nodiscard]] bool path_open(std::uint8_t p) const { return ((open_paths[p / 64] >> (p % 64)) & 1U) != 0; }
+  void set_open(std::uint8_t p, bool on) {
+    const std::uint64_t bit = std::uint64_t{1} << (p % 64);
+    open_paths[p / 64] = on ? open_paths[p / 64] | bit : open_paths[p / 64] & ~bit;
+  }
+};
+
+// Fixed set of objects with a free list: allocated at start, bounded, O(1).
+template <typename T>
+class FixedPool {
+ public:
+  explicit FixedPool(std::uint32_t n) : items_(n), next_(n) {
+    for (std::uint32_t i = 0; i < n; ++i) next_[i] = i + 1 < n ? i + 1 : kNil;
+    free_ = n == 0 ? kNil : 0;
+  }
+  [[nodiscard]] std::uint32_t take() {
+    const std::uint32_t i = free_;
+    if (i != kNil) { free_ = next_[i]; ++used_; }
+    return i;
+  }
+  void give(std::uint32_t i) {
+    next_[i] = free_;
+    free_ = i;
+    --used_;
+  }
+  T& operator[](std::uint32_t i) { return items_[i]; }
+  const T& operator[](std::uint32_t i) const { return items_[i]; }
+  [[nodiscard]] std::uint32_t used() const { return used_; }
+  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(items_.size()); }
+
+ private:
+  std::vector<T> items_;
+  std::vector<std::uint32_t> next_;
+  std::uint32_t free_ = kNil, used_ = 0;
+};
+
+}  // namespace metaroce

@@ -1,0 +1,262 @@
+// TX role: what RX heard from the peer, and expired probe timeouts. [MR-7]
+#pragma once
+
+#include "transport/tx_role.h"
+
+namespace metaroce {
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::take_feedback() {
+  RxToTx e;
+  for (unsigned n = 0; n < 256 && q_.rx_to_tx.pop(e); ++n) {
+    if (e.conn.v >= conns_.size() || !conns_[e.conn.v].used || conns_[e.conn.v].failed) continue;
+    Conn& c = conns_[e.conn.v];
+    switch (e.kind) {
+      case RxToTxKind::kPathAck: on_path_ack(c, e.path, e.ack, e.received_at); break;
+      case RxToTxKind::kStreamAck: on_stream_ack(c, e.stream); break;
+      case RxToTxKind::kNack: on_nack(c, e.path, e.nack); break;
+      case RxToTxKind::kProbeReply: on_probe_reply(c, e.path, e.probe); break;
+    }
+  }
+}
+
+// Any believable word about a path shows that route and peer live.
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::heard(Conn& c, Path& p) {
+  c.last_ack = now_;
+  c.ever_answered = true;
+  c.backoff = 0;
+  p.backoff = 0;
+  p.suspect = false;
+}
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a, Nanos received_at) {
+  Path& p = c.paths[path];
+  SackVector acked;
+  switch (acked_vector(p.seq, a, p.epoch, acked)) {
+    case AckCheck::kStale: return counters_.drops.add(DropReason::kAckStale);
+    case AckCheck::kUnsent: return counters_.drops.add(DropReason::kAckUnsent);
+    case AckCheck::kOk: break;
+  }
+  heard(c, p);
+  p.highest_acked = serial_max(p.highest_acked, a.highest);
+  const auto late = static_cast<std::uint16_t>(a.late - p.peer_late);
+  if (late != 0 && late < 0x8000) {
+    p.peer_late = a.late;
+    p.dup.late_seen(now_);
+    p.counters.spurious += late;
+    c.spurious += late;
+    counters_.spurious_packets += late;
+  }
+  const std::uint32_t ce = a.ce_packets - p.peer_ce, packets = a.received_packets - p.peer_received;
+  const bool newer = packets < 0x80000000U;
+  if (newer) { p.peer_ce = a.ce_packets; p.peer_received = a.received_packets; }
+
+  SackVector newly;
+  for (unsigned k = 0; k < 4; ++k) newly.words()[k] = acked.words()[k] & p.seq.unresolved.words()[k];
+  Bytes bytes = 0;
+  if (newly.any()) {
+    const std::int32_t top = a.highest - p.seq.floor;
+    // A sample only from the ACK that newly acknowledges `highest`. [MR-7.3.2]
+    if (top >= 0 && newly.test(static_cast<unsigned>(top)) && a.ack_delay_64ns != wire::kNoDelaySample) {
+      const std::int32_t units = to_wire_time(received_at) - a.timestamp_echo - static_cast<std::int32_t>(a.ack_delay_64ns);
+      if (units >= 0) p.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
+    }
+    apply_acked(c, p, newly, bytes);
+    p.last_progress = now_;
+  }
+  const bool ripe = p.gap_since != kNever && now_ - p.gap_since >= p.rtt.srtt() / 4;
+  const unsigned threshold = p.dup.value(now_);
+  const SackVector lost = lost_vector(p.seq, acked, threshold, ripe);
+  bool all = true;
+  if (lost.any()) {
+    all = apply_lost(c, path, lost);
+    c.flush_credit = 1000;
+  }
+  // A gap that is not ripe yet keeps the timer short.
+  const SackVector open_gaps = threshold > 1 || !all ? lost_vector(p.seq, acked, 1, true) : SackVector{};
+  if (!open_gaps.any()) p.gap_since = kNever;
+  else if (p.gap_since == kNever || ripe) p.gap_since = now_;
+  if (newer) Cc::on_ack(c.cc, p.cc, bytes, packets, ce < 0x80000000U ? ce : 0, a.cum, p.seq.next);
+  settle(c, path);
+}
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::apply_acked(Conn& c, Path& p, const SackVector& newly, Bytes& bytes) {
+  const TxBlock& block = blocks_[p.block];
+  SendStream* touched = nullptr;
+  for (unsigned k = 0; k < 4; ++k) {
+    for (std::uint64_t v = newly.words()[k]; v != 0; v &= v - 1) {
+      const unsigned i = k * 64 + static_cast<unsigned>(std::countr_zero(v));
+      p.seq.resolve(i);
+      const TxRecord& r = block[(p.seq.floor.v + i) & 255];
+      p.inflight -= r.bytes;
+      if (!r.data) continue;
+      bytes += r.bytes;
+      --p.data_unresolved;
+      --c.unresolved;
+      ++counters_.acked_packets;
+      SendStream* s = find_stream(r.stream);
+      if (s == nullptr) continue;
+      if (touched != nullptr && touched != s) { finish_work(*touched); list_stream(*touched); }
+      touched = s;
+      s->on_acked(r.spn);
+      if (s->nack.active && s->is_acked(s->nack.spn)) end_nack(c, *s);
+    }
+  }
+  counters_.acked_bytes += static_cast<std::uint64_t>(bytes);
+  if (touched != nullptr) {
+    finish_work(*touched);
+    if (touched->has_unsent()) list_stream(*touched);  // the stream's window may have opened
+  }
+}
+
+// False: the pool of resend nodes is empty; what is left stays unresolved for the next pass.
+template <typename Q, typename Io, typename Cc>
+bool TxRole<Q, Io, Cc>::apply_lost(Conn& c, std::uint8_t path, const SackVector& lost) {
+  for (unsigned k = 0; k < 4; ++k) {
+    for (std::uint64_t v = lost.words()[k]; v != 0; v &= v - 1) {
+      if (!resolve(c, path, k * 64 + static_cast<unsigned>(std::countr_zero(v)), Lost::kGap)) return false;
+    }
+  }
+  return true;
+}
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::on_stream_ack(Conn& c, const StreamAck& a) {
+  if (a.number >= c.stream_slots.size() || c.stream_slots[a.number] == kNil) return;
+  SendStream& s = streams_[c.stream_slots[a.number]];
+  if (!s.on_stream_ack(a.cum_spn, a.rqn_limit)) return counters_.drops.add(DropReason::kAckUnsent);
+  if (s.nack.active && s.is_acked(s.nack.spn)) end_nack(c, s);
+  finish_work(s);
+  if (s.has_unsent()) list_stream(s);
+}
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::on_nack(Conn& c, std::uint8_t path, const NackInfo& n) {
+  Path& p = c.paths[path];
+  const std::int32_t i = n.pseq - p.seq.floor;
+  // It is matched to the transmission that it answers; otherwise it says nothing we can use.
+  if (i < 0 || static_cast<std::uint32_t>(i) >= p.seq.span() || !p.seq.unresolved.test(static_cast<unsigned>(i))) {
+    return counters_.drops.add(DropReason::kNackUnknown);
+  }
+  const TxRecord r = blocks_[p.block][n.pseq.v & 255];
+  SendStream* s = r.data ? find_stream(r.stream) : nullptr;
+  if (s == nullptr) return counters_.drops.add(DropReason::kNackUnknown);
+  heard(c, p);
+  if (wire::is_final(n.reason)) {
+    if (n.spn > r.spn || n.spn < s->cum()) return counters_.drops.add(DropReason::kNackUnknown);
+    s->fail(n.spn, final_status(n.reason));
+    resolve(c, path, static_cast<unsigned>(i), Lost::kRejected);
+    end_nack(c, *s);
+    finish_work(*s);
+  } else {
+    if (n.spn != r.spn) return counters_.drops.add(DropReason::kNackUnknown);
+    StandingNack& k = s->nack;
+    if (!k.active) { k.since = now_; k.rounds = 0; }
+    if (!k.active || n.spn <= k.spn) {
+      if (k.active && n.spn == k.spn) ++k.rounds;
+      k.active = true;
+      k.in_flight = false;
+      k.spn = n.spn;
+      k.reason = n.reason;
+      k.resume_at = now_ + std::max<Nanos>(n.wait_us, 1) * kMicrosecond;
+    }
+    resolve(c, path, static_cast<unsigned>(i), Lost::kRejected);
+    const bool rnr_over = n.reason == wire::NackReason::kRnr && config_.rnr_retry != 7 && k.rounds > config_.rnr_retry;
+    const bool never_ready = n.reason == wire::NackReason::kNotReady && now_ - k.since > config_.dead_peer_timeout;
+    if (rnr_over || never_ready) {
+      s->fail(n.spn, rnr_over ? WorkStatus::kRnrRetryExceeded : WorkStatus::kRetryExceeded);
+      end_nack(c, *s);
+      finish_work(*s);
+    } else if (!s->blocked) {
+      s->blocked = true;
+      blocked_.push_back(slot_of(*s));
+    }
+  }
+  settle(c, path);
+}
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::on_probe_reply(Conn& c, std::uint8_t path, const ProbeReplyInfo& r) {
+  if (c.probe_nonce == 0 || r.nonce != c.probe_nonce) return counters_.drops.add(DropReason::kProbeUnknown);
+  c.probe_nonce = 0;
+  c.probe_sent = 0;
+  heard(c, c.paths[path]);
+}
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::take_timers() {
+  TimerFired t;
+  for (unsigned n = 0; n < 64 && q_.timer_to_tx.pop(t); ++n) {
+    const std::uint32_t index = t.id >> path_shift_;
+    const auto path = static_cast<std::uint8_t>(t.id & ((1U << path_shift_) - 1));
+    if (index >= conns_.size() || !conns_[index].used || path >= conns_[index].paths.size()) continue;
+    Conn& c = conns_[index];
+    Path& p = c.paths[path];
+    p.armed_at = kNever;
+    if (p.data_unresolved == 0 && !p.suspect) continue;
+    if (p.gap_since != kNever && now_ - p.gap_since >= p.rtt.srtt() / 4) on_ripe_gap(c, path);
+    if (now_ >= deadline(c, p)) on_timeout(c, path);
+    settle(c, path);
+  }
+  for (std::size_t i = unarmed_.size(); i-- > 0;) {  // the ring to the timer role was full
+    const std::uint32_t id = unarmed_[i];
+    unarmed_[i] = unarmed_.back();
+    unarmed_.pop_back();
+    Conn& c = conns_[id >> path_shift_];
+    const auto path = static_cast<std::uint8_t>(id & ((1U << path_shift_) - 1));
+    c.paths[path].armed_at = kNever;
+    arm(c, path);
+    if (q_.tx_to_timer.room() == 0) break;
+  }
+}
+
+// srtt / 4 after a gap was seen, any later acknowledged number is proof enough. [MR-7.1.2]
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::on_ripe_gap(Conn& c, std::uint8_t path) {
+  Path& p = c.paths[path];
+  p.gap_since = kNever;
+  const std::int32_t top = p.highest_acked - p.seq.floor;
+  if (top <= 0 || top >= 256) return;
+  SackVector known;
+  known.set(static_cast<unsigned>(top));
+  apply_lost(c, path, lost_vector(p.seq, known, 1, true));
+  c.flush_credit = 1000;
+}
+
+// The oldest data transmission is resolved as lost and goes to the best other path; a FLUSH goes
+// out here, again at each backed-off timeout while the path is silent. A second silence moves
+// everything that is left. [MR-7.3]
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
+  Path& p = c.paths[path];
+  ++counters_.timeouts;
+  ++p.counters.timeouts;
+  if (p.backoff < 16) ++p.backoff;
+  if (now_ - c.last_ack > p.rtt.srtt() && c.backoff < 16) ++c.backoff;
+  p.suspect = true;
+  p.last_progress = now_;
+  c.flush_credit = 1000;
+  if (p.backoff >= 2) {
+    requeue_all(c, path);
+  } else {
+    for (unsigned i = 0; i < p.seq.span(); ++i) {
+      if (!p.seq.unresolved.test(i) || !blocks_[p.block][(p.seq.floor.v + i) & 255].data) continue;
+      resolve(c, path, i, Lost::kTimeout);
+      break;
+    }
+  }
+  send_flush(c, path);  // also what brings a silent path back: its answer is heard
+}
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::requeue_all(Conn& c, std::uint8_t path) {
+  Path& p = c.paths[path];
+  for (unsigned i = 0; i < p.seq.span(); ++i) {
+    if (p.seq.unresolved.test(i) && !resolve(c, path, i, Lost::kTimeout)) return;
+  }
+}
+
+}  // namespace metaroce

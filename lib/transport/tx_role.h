@@ -1,0 +1,205 @@
+// The TX role: streams -> packets, sprayed over paths; loss recovery; windows; completions of
+// requests. Owns send queues, in-flight records, path windows and the scheduler of one worker
+// group. Passive: one thread calls poll(now).
+//
+// poll() is the table of contents:
+//   commands -> feedback from RX -> expired timers -> submissions -> blocked streams -> transmit
+//   -> retire finished work -> publish completions
+//
+// Limits: every pool is sized at start (work requests, in-flight blocks, resend nodes); an empty
+// pool leaves work where it is (in the client's ring, unresolved on its path) until there is room.
+//
+// Io (compile-time interface):
+//   bool install(const ConnParams&); void uninstall(ConnIndex)
+//   bool ready(ConnIndex, plane_slot)                 the port takes a packet now
+//   uint8_t* begin(ConnIndex, plane_slot)             room for a header, or nullptr
+//   void commit(header_bytes, payload, payload_bytes, trailer or nullptr, src_port, dst_port, work)
+//   bool busy(work)                                   a packet in the port still refers to its buffer
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "base/crc32c.h"
+#include "base/rng.h"
+#include "transport/completion_queue.h"
+#include "transport/config.h"
+#include "transport/events.h"
+#include "transport/memory_table.h"
+#include "transport/tx_conn.h"
+#include "wire/packet.h"
+
+namespace metaroce {
+
+struct TxCounters {
+  DropCounters drops;
+  std::uint64_t data_packets = 0, data_bytes = 0, resent_packets = 0, resent_bytes = 0, flushes = 0, probes = 0;
+  std::uint64_t lost_packets = 0, spurious_packets = 0, rejected_packets = 0, timeouts = 0;
+  std::uint64_t acked_packets = 0, acked_bytes = 0, completions = 0, epoch_changes = 0;
+  std::uint64_t no_work = 0, no_block = 0, no_node = 0, no_buffer = 0;  // a pool was empty
+  std::uint64_t bad_submissions = 0;
+};
+
+struct TxLimits {
+  std::uint32_t work_requests = 1U << 14;
+  std::uint32_t blocks = 4096;          // paths with something in flight, 4 KiB each
+  std::uint32_t resend_nodes = 1U << 16;
+};
+
+template <typename Queues, typename Io, typename Cc>
+class TxRole {
+ public:
+  using Conn = TxConn<Cc>;
+  using Path = TxPath<Cc>;
+
+  TxRole(const TransportConfig& config, const TxLimits& limits, std::uint32_t max_paths, Queues& queues, Io& io)
+      : config_(config), q_(queues), io_(io), memory_(1U << 14), cqs_(1U << 14), work_(limits.work_requests),
+        blocks_(limits.blocks), nodes_(limits.resend_nodes), conns_(config.max_connections),
+        streams_(config.max_streams), path_shift_(std::bit_width(std::bit_ceil(max_paths)) - 1) {
+    clients_.reserve(1024);
+  }
+  TxRole(const TxRole&) = delete;
+
+  // One pass; returns packets sent. `budget` bounds them.
+  std::uint32_t poll(Nanos now, std::uint32_t budget = 64);
+
+  [[nodiscard]] const TxCounters& counters() const { return counters_; }
+  [[nodiscard]] TxCounters& counters() { return counters_; }
+  [[nodiscard]] const Conn* conn(ConnIndex c) const {
+    return c.v < conns_.size() && conns_[c.v].used ? &conns_[c.v] : nullptr;
+  }
+  [[nodiscard]] const SendStream* stream(StreamHandle h) const {
+    const std::uint32_t s = stream_slot(h);
+    return s < streams_.size() && streams_[s].used && streams_[s].params.handle == h ? &streams_[s] : nullptr;
+  }
+  [[nodiscard]] std::uint32_t timer_ids() const { return config_.max_connections << path_shift_; }
+  // True when no pool holds anything: tests and shutdown.
+  [[nodiscard]] bool quiet() const { return work_.used() == 0 && blocks_.used() == 0 && nodes_.used() == 0; }
+  // Invariants, for simulation and tests: first violated one as text, or nullptr.
+  [[nodiscard]] const char* validate() const;
+
+ private:
+  SendStream* find_stream(StreamHandle h) {
+    const std::uint32_t s = stream_slot(h);
+    return s < streams_.size() && streams_[s].used && streams_[s].params.handle == h ? &streams_[s] : nullptr;
+  }
+  static std::uint32_t slot_of(const SendStream& s) { return stream_slot(s.params.handle); }
+
+  // tx_commands.h
+  void take_commands();
+  bool run_command(const Command& c);  // false: not yet, try again next pass
+  bool add_conn(const ConnParams& p);
+  void remove_conn(std::uint32_t index);
+  void fail_conn(Conn& c, WorkStatus status);
+  bool add_stream(const StreamParams& p);
+  void stop_stream(SendStream& s, const Command& c);
+  void remove_stream(SendStream& s);
+  void start_port_change(Conn& c, std::uint8_t path, std::uint16_t port);
+  void try_port_change(Conn& c, std::uint8_t path);
+  std::uint16_t draw_port(Conn& c, std::uint8_t path);
+  bool any_busy_with_key(std::uint32_t key) const;
+  bool any_busy_of_client(ClientId client) const;
+  void result(const Command& c, bool ok);
+  void tell_control(const TxToControl& e);
+  void report_drained();
+
+  // tx_submissions.h
+  void take_submissions();
+  bool take_one(const WorkRequest& w, ClientId client, bool& consumed);
+  void list_stream(SendStream& s);
+  void list_conn(Conn& c);
+
+  // tx_feedback.h
+  void take_feedback();
+  void on_path_ack(Conn& c, std::uint8_t path, const PathAck& a, Nanos received_at);
+  void on_stream_ack(Conn& c, const StreamAck& a);
+  void on_nack(Conn& c, std::uint8_t path, const NackInfo& n);
+  void on_probe_reply(Conn& c, std::uint8_t path, const ProbeReplyInfo& r);
+  void apply_acked(Conn& c, Path& p, const SackVector& newly, Bytes& bytes);
+  bool apply_lost(Conn& c, std::uint8_t path, const SackVector& lost);
+  void take_timers();
+  void on_ripe_gap(Conn& c, std::uint8_t path);
+  void on_timeout(Conn& c, std::uint8_t path);
+  void requeue_all(Conn& c, std::uint8_t path);
+  void heard(Conn& c, Path& p);
+  static WorkStatus final_status(wire::NackReason r) {
+    switch (r) {
+      case wire::NackReason::kBadKey:
+      case wire::NackReason::kBounds:
+      case wire::NackReason::kAccess: return WorkStatus::kRemoteAccess;
+      case wire::NackReason::kLength:
+      case wire::NackReason::kOperation: return WorkStatus::kRemoteInvalidRequest;
+      default: return WorkStatus::kRemoteOperation;
+    }
+  }
+
+  // tx_recovery.h
+  enum class Lost : std::uint8_t { kGap, kTimeout, kRejected };
+  bool resolve(Conn& c, std::uint8_t path, unsigned bit, Lost how);
+  bool queue_resend(Conn& c, SendStream& s, std::uint8_t path, const TxRecord& r, Lost how);
+  void append(std::uint32_t& head, std::uint32_t& tail, std::uint32_t node);
+  void end_nack(Conn& c, SendStream& s);
+  void wake_blocked();
+  void settle(Conn& c, std::uint8_t path);
+  void settle_block(Path& p) {  // an attempt to send took a block and failed
+    if (p.seq.span() == 0 && p.block != kNil) { blocks_.give(p.block); p.block = kNil; }
+  }
+  void update_open(Conn& c, std::uint8_t path);
+  void arm(Conn& c, std::uint8_t path);
+  [[nodiscard]] Nanos deadline(const Conn& c, const Path& p) const;
+
+  // tx_transmit.h
+  std::uint32_t transmit(std::uint32_t budget);
+  std::uint32_t send_from(Conn& c, std::uint32_t budget);
+  enum class Sent : std::uint8_t { kYes, kNothing, kNoRoom };
+  Sent send_resend(Conn& c);
+  Sent send_new(Conn& c);
+  int pick_path(Conn& c);
+  int pick_resend_path(Conn& c, const ResendNode& n);
+  bool send_data(Conn& c, std::uint8_t path, SendStream& s, std::uint32_t work, StreamSeq spn,
+                 std::uint8_t losses, bool resend);
+  std::uint32_t write_header(std::uint8_t* out, Conn& c, std::uint8_t path, SendStream& s, const WorkState& w,
+                             StreamSeq spn, std::uint32_t offset, std::uint32_t bytes, bool resend, PathSeq pseq);
+  void send_flushes(Conn& c);
+  bool send_flush(Conn& c, std::uint8_t path);
+  bool send_probe(Conn& c, std::uint8_t path, std::uint16_t stream, std::uint64_t nonce);
+  void finish_packet(Conn& c, std::uint8_t path, std::uint8_t* header, std::uint32_t header_bytes,
+                     const std::uint8_t* payload, std::uint32_t payload_bytes, std::uint32_t work);
+  bool take_tokens(Conn& c);
+  void keep_alive();
+
+  // tx_completion.h
+  void finish_work(SendStream& s);
+  void complete(SendStream& s, const WorkState& w, WorkStatus status);
+  void retire();
+
+  const TransportConfig& config_;
+  Queues& q_;
+  Io& io_;
+  Nanos now_ = 0;
+  MemoryTable memory_;
+  CompletionQueues cqs_;
+  FixedPool<WorkState> work_;
+  FixedPool<TxBlock> blocks_;
+  FixedPool<ResendNode> nodes_;
+  std::vector<Conn> conns_;
+  std::vector<SendStream> streams_;
+  std::vector<ClientParams> clients_;
+  std::vector<std::uint32_t> blocked_, retiring_, retiring_now_, draining_, zombies_, unarmed_, live_conns_;
+  std::vector<TxToControl> outbox_;
+  std::uint32_t conn_head_ = kNil, conn_tail_ = kNil;  // connections that may send
+  std::uint32_t next_client_ = 0, next_alive_ = 0;
+  int path_shift_;
+  Nanos blocked_check_ = 0, alive_check_ = 0;
+  TxCounters counters_;
+};
+
+}  // namespace metaroce
+
+#include "transport/tx_commands.h"
+#include "transport/tx_completion.h"
+#include "transport/tx_feedback.h"
+#include "transport/tx_recovery.h"
+#include "transport/tx_submissions.h"
+#include "transport/tx_transmit.h"
