@@ -84,8 +84,9 @@ Status Session::connect() {
                                  o_.timeout_ms(), stream, theirs);
   // A server that has just served someone else is free in a moment.
   for (const std::int64_t deadline = now_ns() + grace_ns(0);
-       !s.ok() && app::is_busy(theirs) && now_ns() < deadline && !io_.stopping(); theirs = {}) {
+       !s.ok() && app::is_busy(theirs) && now_ns() < deadline && !io_.stopping();) {
     stream.reset();
+    theirs = {};
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     s = app::connect_stream(ctx_, o_.server, o_.service, control_.attr(), hello(0), o_.timeout_ms(),
                             stream, theirs);

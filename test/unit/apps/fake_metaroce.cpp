@@ -28,7 +28,7 @@ struct metaroce_stream {
   metaroce_context* ctx = nullptr;
   metaroce_stream* peer = nullptr;
   metaroce_stream_attr attr{};
-  std::vector<std::uint8_t> private_data;
+  std::vector<std::uint8_t> private_data, peer_data;
   std::deque<metaroce_wr> sends, receives;  // sends wait for a receive at the peer
 };
 struct metaroce_listener {
@@ -345,6 +345,8 @@ int metaroce_accept(metaroce_listener* l, const metaroce_stream_attr* attr, int 
   metaroce_stream* s = new_stream(l->ctx, *attr);
   s->peer = request->caller;
   request->caller->peer = s;
+  s->peer_data = request->caller->private_data;
+  request->caller->peer_data = s->private_data;
   request->accepted = true;
   changed.notify_all();
   *out = s;
@@ -372,8 +374,7 @@ int metaroce_connect(metaroce_context* ctx, const char*, uint32_t service, const
 }
 int metaroce_stream_private_data(metaroce_stream* s, void* out, uint32_t n) {
   const std::lock_guard lock(mutex);
-  if (!s->peer) return error(ENOTCONN, "closed");
-  const auto& data = s->peer->private_data;
+  const auto& data = s->peer_data;
   std::memcpy(out, data.data(), std::min<std::size_t>(n, data.size()));
   return static_cast<int>(data.size());
 }
