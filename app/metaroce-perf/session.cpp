@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -19,7 +20,23 @@ using app::Status;
 constexpr std::int64_t kTickNs = kSecondNs, kKnockNs = kSecondNs / 5;
 constexpr int kCloseMs = 1000;
 
+std::uintptr_t next_session_tag() {
+  static std::atomic<std::uintptr_t> count{0};
+  return ++count << 24;
+}
+
 }  // namespace
+
+Session::Session(const Options& options, const app::Io& io, metaroce_context* ctx,
+                 metaroce_listener* listener)
+    : o_(options), io_(io), ctx_(ctx), listener_(listener), control_tag_(next_session_tag()),
+      first_tag_(control_tag_ + 1) {}
+
+metaroce_stream_attr Session::control_attr() const {
+  metaroce_stream_attr a = control_.attr();
+  a.user = reinterpret_cast<void*>(control_tag_);  // NOLINT: a number, not an address
+  return a;
+}
 
 app::Hello Session::hello(std::uint32_t stream) const {
   app::Hello h;
@@ -80,7 +97,7 @@ Status Session::connect() {
   if (Status s = control_.prepare(ctx_); !s.ok()) return s;
   app::StreamPtr stream;
   app::Hello theirs;
-  Status s = app::connect_stream(ctx_, o_.server, o_.service, control_.attr(), hello(0),
+  Status s = app::connect_stream(ctx_, o_.server, o_.service, control_attr(), hello(0),
                                  o_.timeout_ms(), stream, theirs);
   // A server that has just served someone else is free in a moment.
   for (const std::int64_t deadline = now_ns() + grace_ns(0);
@@ -88,7 +105,7 @@ Status Session::connect() {
     stream.reset();
     theirs = {};
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    s = app::connect_stream(ctx_, o_.server, o_.service, control_.attr(), hello(0), o_.timeout_ms(),
+    s = app::connect_stream(ctx_, o_.server, o_.service, control_attr(), hello(0), o_.timeout_ms(),
                             stream, theirs);
   }
   if (!s.ok()) return s;
@@ -105,7 +122,7 @@ Status Session::accept(int timeout_ms, bool& came) {
   prepared_ = true;
   app::StreamPtr stream;
   app::Hello theirs;
-  Status s = app::accept_stream(listener_, control_.attr(), hello(0), timeout_ms, stream, theirs);
+  Status s = app::accept_stream(listener_, control_attr(), hello(0), timeout_ms, stream, theirs);
   if (!s.ok() || !stream) return s;
   if (theirs.stream != 0 || theirs.session == 0) return {};  // left over from a session that died
   came = true;
@@ -329,7 +346,8 @@ Status Session::check_events() {
     if (event.kind == METAROCE_EVENT_DATAPLANE_GONE)
       return fail(app::kExitFailure, "the dataplane is gone (metaroced ended); start it again");
     // Data streams close once both ends have confirmed; ours is out when verified_sent_.
-    if (event.user != nullptr && (!stream_of(event.user) || verified_sent_)) continue;
+    const bool control = reinterpret_cast<std::uintptr_t>(event.user) == control_tag_;
+    if (!control && (!stream_of(event.user) || verified_sent_)) continue;
     if (Status s = drain_messages(); !s.ok()) return s;  // a reason may have come before the close
     if (!round_over() && !inbox_) return fail(app::kExitPeerLost, "the peer closed the connection");
   }
@@ -354,7 +372,7 @@ Status Session::service() {
                                                 static_cast<double>(now - last_heard_) / 1e9));
   if (server() && streams_.size() == o_.streams && now - last_knock_ > kKnockNs) {
     last_knock_ = now;
-    app::turn_away(listener_, control_.attr(), hello(0));
+    app::turn_away(listener_, control_attr(), hello(0));
   }
   return {};
 }

@@ -26,8 +26,7 @@ class Session {
   static constexpr std::int64_t kSlowestBytesPerSecond = 50'000'000;
 
   Session(const Options& options, const app::Io& io, metaroce_context* ctx,
-          metaroce_listener* listener)
-      : o_(options), io_(io), ctx_(ctx), listener_(listener) {}
+          metaroce_listener* listener);
 
   // Client: connects, agrees, registers. Server: the same from an accepted control stream.
   app::Status connect();
@@ -89,6 +88,7 @@ class Session {
   app::Status connect_streams();
   app::Status accept_streams();
   metaroce_stream_attr data_attr();
+  metaroce_stream_attr control_attr() const;
   void add_stream(app::StreamPtr stream);
   app::Hello hello(std::uint32_t stream) const;
   void begin_round(std::uint32_t number);
@@ -102,8 +102,10 @@ class Session {
   app::CqPtr cq_;
   std::vector<app::StreamPtr> streams_;  // closed before the queue and the memory they use
   static constexpr std::uint32_t kNoStream = UINT32_MAX;
-  std::uintptr_t first_tag_ = 1;         // of this round; 0 is the control stream
-  std::vector<std::uint32_t> tags_;      // tag - first_tag_ -> stream
+  // A stream's `user` is a tag, never used twice in a process: events of streams that are gone,
+  // of this session or an earlier one, must not be taken for events of these.
+  std::uintptr_t control_tag_, first_tag_;  // first of this round
+  std::vector<std::uint32_t> tags_;         // tag - first_tag_ -> stream
   std::uint64_t session_ = 0, seed_ = 0, remote_address_ = 0;
   std::uint32_t remote_rkey_ = 0, round_ = 0;
   std::optional<Message> inbox_, done_, verified_;

@@ -237,10 +237,13 @@ TEST_F(PerfRun, persistent__serves_until_the_signal) {
   std::thread thread([&] {
     server = app::run_program(perf_main, {"write_bw", "--persistent", "--json"}, &stop);
   });
-  for (int i = 0; i < 3; ++i)
-    EXPECT_EQ(app::run_program(perf_main, client("write_bw", {"-n", "20", "-s", "64"})).code, 0);
+  for (int i = 0; i < 3; ++i) {
+    const Printed p = app::run_program(perf_main, client("write_bw", {"-n", "20", "-s", "64"}));
+    EXPECT_EQ(p.code, 0) << p.err;
+  }
   EXPECT_NE(app::run_program(perf_main, client("send_bw", {"-n", "20"})).code, 0);
-  EXPECT_EQ(app::run_program(perf_main, client("write_bw", {"-n", "20", "-s", "64"})).code, 0);
+  const Printed last = app::run_program(perf_main, client("write_bw", {"-n", "20", "-s", "64"}));
+  EXPECT_EQ(last.code, 0) << last.err;
   stop = 2;
   thread.join();
   EXPECT_EQ(server.code, 0) << server.err;
