@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/random.h>
 
+#include <atomic>
 #include <cerrno>
 
 #include "common/idle_wait.h"
@@ -60,6 +61,11 @@ void turn_away(metaroce_listener* listener, metaroce_stream_attr attr, const Hel
   StreamPtr stream;
   Hello theirs;
   static_cast<void>(accept_stream(listener, attr, mine, 0, stream, theirs));
+}
+
+std::uintptr_t next_session_tag() {
+  static std::atomic<std::uintptr_t> count{0};
+  return ++count << 24;
 }
 
 std::uint64_t random_u64() {

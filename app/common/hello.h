@@ -46,5 +46,8 @@ Status accept_stream(metaroce_listener* listener, metaroce_stream_attr attr, con
 void turn_away(metaroce_listener* listener, metaroce_stream_attr attr, const Hello& mine);
 
 std::uint64_t random_u64();
+// The first of 2^24 values for the `user` of a session's streams; never the same twice in a
+// process, so that events of streams that are gone cannot be taken for events of these.
+std::uintptr_t next_session_tag();
 
 }  // namespace metaroce::app

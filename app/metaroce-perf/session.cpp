@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -20,16 +19,11 @@ using app::Status;
 constexpr std::int64_t kTickNs = kSecondNs, kKnockNs = kSecondNs / 5;
 constexpr int kCloseMs = 1000;
 
-std::uintptr_t next_session_tag() {
-  static std::atomic<std::uintptr_t> count{0};
-  return ++count << 24;
-}
-
 }  // namespace
 
 Session::Session(const Options& options, const app::Io& io, metaroce_context* ctx,
                  metaroce_listener* listener)
-    : o_(options), io_(io), ctx_(ctx), listener_(listener), control_tag_(next_session_tag()),
+    : o_(options), io_(io), ctx_(ctx), listener_(listener), control_tag_(app::next_session_tag()),
       first_tag_(control_tag_ + 1) {}
 
 metaroce_stream_attr Session::control_attr() const {
