@@ -203,7 +203,7 @@ void ControlRole::on_ctrl_packet(const RxToControl& p) {
   if (c->params.own_dcid != m.dcid) return drop(DropReason::kStaleConn);
   if (c->epoch != m.conn_epoch) return drop(DropReason::kCtrlEpoch);
   if (m.type == wire::CtrlType::kConnRsp) return on_conn_rsp(*c, m, p.source, p.received_at);
-  on_conn_packet(*c, m, p.source, p.received_at);
+  on_conn_packet(*c, m, p.source);
 }
 
 // ---- timers --------------------------------------------------------------------------------------
