@@ -388,7 +388,7 @@ bool ControlRole::validate() const {
   for (const auto& [id, c] : clients_) attached -= c->streams.size();
   return conns == counts_.connections && streams == counts_.streams && on_conns == 0 &&
          attached == 0 && timed == timers_.size() && half_open == half_open_.size() &&
-         half_open <= host_.config.max_half_open && answered_too_late == 0;
+         half_open <= std::max(host_.config.max_half_open, 1U) && answered_too_late == 0;
 }
 
 }  // namespace metaroce

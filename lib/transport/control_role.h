@@ -142,7 +142,6 @@ class ControlRole final : public ControlApi {
   void accept_conn_req(const Message&, const PacketSource&, std::uint32_t group);
   bool conn_req_is_repeat(const Message&, const PacketSource&, std::uint32_t group);
   Conn* room_for_half_open(const Message&, const PacketSource&, std::uint32_t group);
-  void evict_half_open();
   void send_conn_rsp(Conn&, const PacketSource&);
   void on_conn_rsp(Conn&, const Message&, const PacketSource&, Nanos received_at);
   bool on_conn_retry(Conn&, const Message&);

@@ -20,7 +20,9 @@
 // - A RETRY or RSP of an instance that already has a connection of this group, or an attempt that
 //   knows the instance, moves the streams there: two addresses of one peer make one connection.
 // - Half-open: at most one per source address and peer group (the newest), max_half_open in all;
-//   when full, the oldest one makes room if it is older than 100 ms.
+//   when full, the oldest makes room: under a flood of F per second from proven addresses a
+//   half-open connection lives max_half_open / F, and an honest asker needs one round trip of it.
+//   (A minimum age was tried: it left the table to the flood and the honest asker to luck.)
 // - The asker measures the round trip (first RETRY or RSP that answers a single request) and
 //   tells it in the CONN_REQ with cookie: the asked side has no sample of its own before data.
 #include <algorithm>
@@ -37,7 +39,6 @@ using wire::CtrlType;
 namespace {
 
 constexpr std::uint32_t kMaxCookieSends = 4;       // CONN_REQs answered to RETRYs, per attempt
-constexpr Nanos kHalfOpenGrace = 100 * kMillisecond;
 constexpr Nanos kMaxRtt = kSecond;
 
 unsigned common_prefix_bits(const IpAddress& a, const IpAddress& b) {
@@ -361,17 +362,12 @@ ControlRole::Conn* ControlRole::room_for_half_open(const Message& m, const Packe
     // The address is proven to belong to the newest asker: the earlier one is gone.
     fail_conn(o, ControlStatus::kPeerLost, WorkStatus::kGeneral, "", false, Queued::kRequeue);
   }
-  if (half_open_.size() >= host_.config.max_half_open || free_conns_.empty()) {
-    evict_half_open();
-    if (half_open_.size() >= host_.config.max_half_open) return nullptr;
+  if (half_open_.size() >= std::max(host_.config.max_half_open, 1U) || (free_conns_.empty() && !half_open_.empty())) {
+    drop(DropReason::kCtrlLimit);
+    fail_conn(*conns_[half_open_.begin()->second], ControlStatus::kPeerLost, WorkStatus::kGeneral, "", false,
+              Queued::kRequeue);
   }
   return new_conn(group, false);
-}
-
-void ControlRole::evict_half_open() {
-  if (half_open_.empty() || now_ - half_open_.begin()->first < kHalfOpenGrace) return;
-  fail_conn(*conns_[half_open_.begin()->second], ControlStatus::kPeerLost, WorkStatus::kGeneral, "", true,
-            Queued::kRequeue);
 }
 
 void ControlRole::send_conn_rsp(Conn& c, const PacketSource& src) {
