@@ -10,8 +10,9 @@
 //   record stays as long as a CLOSE may be repeated, to answer it. CONN_CLOSE(aborted) is sent
 //   once, unanswered, by a side that lost the connection, so that the other need not time out.
 // - Requests take ascending serials; at most kSpan / 2 beyond the oldest unanswered one.
-// - Two open connections of one pair of (instance, group): the one whose asker asked after the
-//   other had been answered is newer and stays; of crossing ones the lower instance's stays.
+// - Two open connections of one pair of (instance, group): if the asker of one asked after it had
+//   answered the other, it has lost the other, which fails. Otherwise they crossed on different
+//   planes: the lower instance's stays, the other retires (no new streams, closed when idle).
 // - A new instance at a proven address fails the older instance's connections at once.
 #include <algorithm>
 
@@ -37,8 +38,7 @@ void ControlRole::enter_instance(Conn& c) {
 
 // ---- packets -------------------------------------------------------------------------------------
 
-void ControlRole::on_conn_packet(Conn& c, const Message& m, const PacketSource& src,
-                                 Nanos /*received_at*/) {
+void ControlRole::on_conn_packet(Conn& c, const Message& m, const PacketSource& src) {
   if (m.scid != c.params.peer_dcid) return drop(DropReason::kCtrlUnexpected);
   bool known = false;
   for (std::uint32_t i = 0; i < c.params.n_planes; ++i) known |= c.params.planes[i].peer == src.src;
@@ -50,8 +50,8 @@ void ControlRole::on_conn_packet(Conn& c, const Message& m, const PacketSource& 
   }
   if (c.state < ConnState::kHalfOpen) return drop(DropReason::kCtrlUnexpected);
   c.confirmed = true;
+  if (m.type == CtrlType::kConnClose) return on_conn_close(c, m, src);  // never opens
   if (c.state == ConnState::kHalfOpen) open_conn(c);
-  if (c.state >= ConnState::kRemoving) return;  // lost against an older connection
   switch (m.type) {
     case CtrlType::kConnRtu: {
       Message r;
@@ -65,7 +65,6 @@ void ControlRole::on_conn_packet(Conn& c, const Message& m, const PacketSource& 
       return reply(src, c.params.peer_port, r);
     }
     case CtrlType::kConnRtuAck: return on_rtu_ack(c, m, src);
-    case CtrlType::kConnClose: return on_conn_close(c, m, src);
     case CtrlType::kConnCloseRsp: return on_conn_close_rsp(c, m);
     case CtrlType::kStreamOpen: return on_stream_open(c, m, src);
     case CtrlType::kStreamOpenRsp: return on_stream_open_rsp(c, m);
@@ -103,15 +102,15 @@ void ControlRole::open_conn(Conn& c) {
   open.id = c.params.index.v;
   command(c.group, Side::kTx, open);
   enter_address(c, c.target);
-  if (!settle_duplicates(c)) return;
   start_proofs(c);
+  settle_duplicates(c);
   kick_queued(c);
   close_conn_if_idle(c);
   rearm(c);
 }
 
-// Ends what the newly open connection replaces; false when it is itself the one to go.
-bool ControlRole::settle_duplicates(Conn& c) {
+// Ends what the newly open connection replaces.
+void ControlRole::settle_duplicates(Conn& c) {
   for (const std::uint32_t i : peers_.at_address(c.target)) {
     Conn* o = conn_at(ConnIndex{i});
     if (o == nullptr || o == &c || !o->instance_entered || o->peer.instance == c.peer.instance) continue;
@@ -121,20 +120,49 @@ bool ControlRole::settle_duplicates(Conn& c) {
   const auto attempt_of_asker = [](const Conn& asked_by, const Conn& in) {
     return asked_by.initiator ? in.own.attempt : in.peer.attempt;
   };
-  const auto newer = [&](const Conn& a, const Conn& b) {
-    return static_cast<std::int32_t>(attempt_of_asker(a, a) - attempt_of_asker(a, b)) > 0;
+  const auto newer = [&](const Conn& x, const Conn& y) {
+    return static_cast<std::int32_t>(attempt_of_asker(x, x) - attempt_of_asker(x, y)) > 0;
   };
   for (const std::uint32_t i : peers_.of_instance(c.peer.instance)) {
     Conn* o = conn_at(ConnIndex{i});
-    if (o == nullptr || o == &c || o->group != c.group || o->peer.group != c.peer.group) continue;
-    if (o->state != ConnState::kOpen) continue;
-    bool keep = newer(c, *o);
-    if (!keep && !newer(*o, c)) keep = c.initiator == (host_.instance < c.peer.instance);
-    fail_conn(keep ? *o : c, ControlStatus::kPeerLost, WorkStatus::kRetryExceeded,
-              "the peer made a new connection: connect again", false, Queued::kRequeue);
-    if (!keep) return false;
+    if (o == nullptr || o == &c || o->group != c.group) continue;
+    if (o->state == ConnState::kConnecting) {  // an attempt of ours at another address of the peer
+      join_other(*o, false);
+      continue;
+    }
+    if (o->peer.group != c.peer.group || o->state != ConnState::kOpen) continue;
+    if (newer(c, *o)) {
+      fail_conn(*o, ControlStatus::kPeerLost, WorkStatus::kRetryExceeded,
+                "the peer made a new connection: connect again", false, Queued::kRequeue);
+    } else if (c.initiator == (host_.instance < c.peer.instance)) {
+      retire(*o, c);
+    } else {
+      retire(c, *o);
+    }
   }
-  return true;
+}
+
+// Both are alive and both ends agree on the loser: it takes no new streams and closes when the
+// ones that it has are done.
+void ControlRole::retire(Conn& loser, Conn& winner) {
+  loser.retiring = true;
+  move_queued(loser, winner);
+  close_conn_if_idle(loser);
+}
+
+void ControlRole::move_queued(Conn& from, Conn& to) {
+  std::vector<StreamHandle> moving;
+  for (const auto& [number, handle] : from.by_own)
+    if (stream_at(handle)->state == StreamState::kQueued) moving.push_back(handle);
+  for (const StreamHandle h : moving) {
+    Stream& s = *stream_at(h);
+    from.by_own.erase(s.own_number);
+    s.on_conn = false;
+    if (put_on_conn(s, to)) continue;
+    fail_connect(s, ControlStatus::kLimit, "max_streams_per_connection is reached with this peer");
+    free_stream(s);
+  }
+  if (to.state == ConnState::kOpen) kick_queued(to);
 }
 
 void ControlRole::start_proofs(Conn& c) {
@@ -217,7 +245,7 @@ void ControlRole::on_conn_close(Conn& c, const Message& m, const PacketSource& s
   if (m.status == CtrlStatus::kAborted) {
     if (c.state == ConnState::kRemoving) return;
     return fail_conn(c, ControlStatus::kPeerLost, WorkStatus::kRetryExceeded,
-                     "the peer gave the connection up: connect again", false);
+                     "the peer gave the connection up: connect again", false, Queued::kRequeue);
   }
   Message r;
   r.type = CtrlType::kConnCloseRsp;
@@ -231,11 +259,12 @@ void ControlRole::on_conn_close(Conn& c, const Message& m, const PacketSource& s
   if (r.status == CtrlStatus::kBusy || c.state == ConnState::kRemoving) return;
   c.peer_closed = true;
   c.linger_until = now_ + long_linger();
-  fail_conn(c, ControlStatus::kPeerLost, WorkStatus::kFlushed, "the peer closed the connection", false);
+  fail_conn(c, ControlStatus::kPeerLost, WorkStatus::kFlushed, "the peer closed the connection", false,
+            Queued::kRequeue);
 }
 
 void ControlRole::close_conn_if_idle(Conn& c) {
-  if (!shutting_down_ || c.state != ConnState::kOpen || has_live_streams(c)) return;
+  if (c.state != ConnState::kOpen || !(shutting_down_ || c.retiring) || has_live_streams(c)) return;
   c.state = ConnState::kClosing;
   start(c.retry, c.next_serial);
   Message m;
@@ -248,7 +277,12 @@ void ControlRole::close_conn_if_idle(Conn& c) {
 void ControlRole::on_conn_close_rsp(Conn& c, const Message& m) {
   if (c.state != ConnState::kClosing || !c.retry.active || m.serial != c.retry.serial)
     return drop(DropReason::kCtrlUnexpected);
-  if (m.status == CtrlStatus::kBusy) return;  // the peer's streams are about to end; repeated
+  if (m.status == CtrlStatus::kBusy) {
+    if (shutting_down_) return;  // the peer's streams are about to end; repeated
+    c.state = ConnState::kOpen;  // retiring: the peer, too, closes when it is idle
+    c.retry.active = false;
+    return rearm(c);
+  }
   fail_conn(c, ControlStatus::kPeerLost, WorkStatus::kFlushed, "this host shut down", false);
 }
 

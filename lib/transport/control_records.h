@@ -49,6 +49,7 @@ struct Conn {
   bool in_roles = false, install_failed = false;
   bool confirmed = false;      // the peer has sent a packet on the installed connection
   bool peer_closed = false;    // kRemoving after CONN_CLOSE: repeated ones are answered
+  bool retiring = false;       // lost to a crossing connection: closes when idle
   bool serial_blocked = false; // a stream waits for kSpan / 2 unanswered requests to shrink
   bool ever_sent = false;      // kConnecting: a CONN_REQ left this host
   std::uint32_t waits = 0;

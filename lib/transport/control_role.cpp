@@ -203,7 +203,7 @@ void ControlRole::on_ctrl_packet(const RxToControl& p) {
   if (c->params.own_dcid != m.dcid) return drop(DropReason::kStaleConn);
   if (c->epoch != m.conn_epoch) return drop(DropReason::kCtrlEpoch);
   if (m.type == wire::CtrlType::kConnRsp) return on_conn_rsp(*c, m, p.source, p.received_at);
-  on_conn_packet(*c, m, p.source, p.received_at);
+  on_conn_packet(*c, m, p.source);
 }
 
 // ---- timers --------------------------------------------------------------------------------------
@@ -388,7 +388,7 @@ bool ControlRole::validate() const {
   for (const auto& [id, c] : clients_) attached -= c->streams.size();
   return conns == counts_.connections && streams == counts_.streams && on_conns == 0 &&
          attached == 0 && timed == timers_.size() && half_open == half_open_.size() &&
-         half_open <= host_.config.max_half_open && answered_too_late == 0;
+         half_open <= std::max(host_.config.max_half_open, 1U) && answered_too_late == 0;
 }
 
 }  // namespace metaroce

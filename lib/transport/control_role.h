@@ -142,10 +142,10 @@ class ControlRole final : public ControlApi {
   void accept_conn_req(const Message&, const PacketSource&, std::uint32_t group);
   bool conn_req_is_repeat(const Message&, const PacketSource&, std::uint32_t group);
   Conn* room_for_half_open(const Message&, const PacketSource&, std::uint32_t group);
-  void evict_half_open();
   void send_conn_rsp(Conn&, const PacketSource&);
   void on_conn_rsp(Conn&, const Message&, const PacketSource&, Nanos received_at);
   bool on_conn_retry(Conn&, const Message&);
+  bool join_other(Conn&, bool tell_peer);
   bool negotiate(Conn&, const Message&, const IpAddress& local);
   void install_conn(Conn&);
   void on_conn_installed(Conn&);
@@ -153,9 +153,11 @@ class ControlRole final : public ControlApi {
   // conn_life.cpp
   void enter_address(Conn&, const IpAddress&);
   void enter_instance(Conn&);
-  void on_conn_packet(Conn&, const Message&, const PacketSource&, Nanos received_at);
+  void on_conn_packet(Conn&, const Message&, const PacketSource&);
   void open_conn(Conn&);
-  bool settle_duplicates(Conn&);
+  void settle_duplicates(Conn&);
+  void retire(Conn& loser, Conn& winner);
+  void move_queued(Conn& from, Conn& to);
   void start_proofs(Conn&);
   void send_rtu(Conn&, std::uint32_t plane);
   void on_rtu_ack(Conn&, const Message&, const PacketSource&);

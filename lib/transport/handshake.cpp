@@ -17,9 +17,12 @@
 // - Crossing requests: the lower instance id keeps its own, the higher drops its own, accepts,
 //   and moves its waiting streams. Crossing is seen by the proven source address; when two
 //   planes cross unseen, settle_duplicates() decides once both are open.
-// - A RETRY whose instance already has a connection of this group moves the streams there.
+// - A RETRY or RSP of an instance that already has a connection of this group, or an attempt that
+//   knows the instance, moves the streams there: two addresses of one peer make one connection.
 // - Half-open: at most one per source address and peer group (the newest), max_half_open in all;
-//   when full, the oldest one makes room if it is older than 100 ms.
+//   when full, the oldest makes room: under a flood of F per second from proven addresses a
+//   half-open connection lives max_half_open / F, and an honest asker needs one round trip of it.
+//   (A minimum age was tried: it left the table to the flood and the honest asker to luck.)
 // - The asker measures the round trip (first RETRY or RSP that answers a single request) and
 //   tells it in the CONN_REQ with cookie: the asked side has no sample of its own before data.
 #include <algorithm>
@@ -36,7 +39,6 @@ using wire::CtrlType;
 namespace {
 
 constexpr std::uint32_t kMaxCookieSends = 4;       // CONN_REQs answered to RETRYs, per attempt
-constexpr Nanos kHalfOpenGrace = 100 * kMillisecond;
 constexpr Nanos kMaxRtt = kSecond;
 
 unsigned common_prefix_bits(const IpAddress& a, const IpAddress& b) {
@@ -116,7 +118,7 @@ void ControlRole::free_conn(Conn& c) {
 ControlRole::Conn* ControlRole::find_conn(const IpAddress& peer, std::uint32_t group) {
   for (const std::uint32_t i : peers_.at_address(peer)) {
     Conn& c = *conns_[i];
-    if (c.group == group && c.state < ConnState::kClosing) return &c;
+    if (c.group == group && c.state < ConnState::kClosing && !c.retiring) return &c;
   }
   return nullptr;
 }
@@ -208,6 +210,7 @@ void ControlRole::on_conn_rsp(Conn& c, const Message& m, const PacketSource& src
       break;
     case CtrlStatus::kOk:
       sample_rtt(c, received_at);
+      if (c.instance_entered) peers_.remove_instance(c.peer.instance, c.params.index.v);
       c.params.peer_dcid = m.scid;
       if (!negotiate(c, m, src.dst))
         return fail_conn(c, ControlStatus::kIncompatible, WorkStatus::kGeneral,
@@ -215,6 +218,7 @@ void ControlRole::on_conn_rsp(Conn& c, const Message& m, const PacketSource& src
                          "the `planes` and `payload_mtu` of both hosts", true);
       c.retry.active = false;
       enter_instance(c);
+      if (join_other(c, true)) return;
       install_conn(c);
       break;
     case CtrlStatus::kIncompatible:
@@ -237,31 +241,32 @@ bool ControlRole::on_conn_retry(Conn& c, const Message& m) {
     drop(DropReason::kCtrlUnexpected);
     return false;
   }
-  for (const std::uint32_t i : peers_.of_instance(m.conn.instance)) {
-    const Conn& other = *conns_[i];
-    if (other.group != c.group || other.state >= ConnState::kClosing) continue;
-    // Another address of a known peer. Streams move there; this attempt ends.
-    std::vector<StreamHandle> moving;
-    for (const auto& [number, handle] : c.by_own) moving.push_back(handle);
-    const ConnIndex to = other.params.index;
-    for (const StreamHandle h : moving) {
-      Stream& s = *stream_at(h);
-      c.by_own.erase(s.own_number);
-      s.on_conn = false;
-      if (!put_on_conn(s, *conns_[to.v])) {
-        fail_connect(s, ControlStatus::kLimit, "max_streams_per_connection is reached with this peer");
-        free_stream(s);
-      }
-    }
-    fail_conn(c, ControlStatus::kPeerLost, WorkStatus::kGeneral, "", false);
-    if (conns_[to.v]->state == ConnState::kOpen) kick_queued(*conns_[to.v]);
-    return false;
-  }
+  if (c.instance_entered) peers_.remove_instance(c.peer.instance, c.params.index.v);
+  c.peer.instance = m.conn.instance;
+  enter_instance(c);
+  if (join_other(c, false)) return false;
   c.cookie = m.cookie;
   if (c.cookie_sends < kMaxCookieSends) {
     ++c.cookie_sends;
     send_conn_req(c);
   }
+  return true;
+}
+
+// Another address of a peer that has, or is getting, a connection of this group: the streams
+// move there and this attempt ends. An attempt of the peer counts before it is open only when
+// the peer's instance is the lower one, or both sides would give up their own for the other's.
+bool ControlRole::join_other(Conn& c, bool tell_peer) {
+  Conn* to = nullptr;
+  for (const std::uint32_t i : peers_.of_instance(c.peer.instance)) {
+    Conn& o = *conns_[i];
+    if (&o == &c || o.group != c.group || o.state >= ConnState::kClosing || o.retiring) continue;
+    if (!o.initiator && o.state != ConnState::kOpen && host_.instance < c.peer.instance) continue;
+    if (to == nullptr || o.state == ConnState::kOpen) to = &o;
+  }
+  if (to == nullptr) return false;
+  move_queued(c, *to);
+  fail_conn(c, ControlStatus::kPeerLost, WorkStatus::kGeneral, "", tell_peer);
   return true;
 }
 
@@ -294,7 +299,7 @@ void ControlRole::on_conn_req(const Message& m, const PacketSource& src) {
 bool ControlRole::conn_req_is_repeat(const Message& m, const PacketSource& src, std::uint32_t group) {
   for (const std::uint32_t i : peers_.of_instance(m.conn.instance)) {
     Conn& c = *conns_[i];
-    if (c.group != group || c.peer.group != m.conn.group) continue;
+    if (c.state == ConnState::kConnecting || c.group != group || c.peer.group != m.conn.group) continue;
     if (!c.initiator && c.epoch == m.conn_epoch) {
       if (c.state == ConnState::kHalfOpen || c.state == ConnState::kOpen) send_conn_rsp(c, src);
       return true;
@@ -357,17 +362,12 @@ ControlRole::Conn* ControlRole::room_for_half_open(const Message& m, const Packe
     // The address is proven to belong to the newest asker: the earlier one is gone.
     fail_conn(o, ControlStatus::kPeerLost, WorkStatus::kGeneral, "", false, Queued::kRequeue);
   }
-  if (half_open_.size() >= host_.config.max_half_open || free_conns_.empty()) {
-    evict_half_open();
-    if (half_open_.size() >= host_.config.max_half_open) return nullptr;
+  if (half_open_.size() >= std::max(host_.config.max_half_open, 1U) || (free_conns_.empty() && !half_open_.empty())) {
+    drop(DropReason::kCtrlLimit);
+    fail_conn(*conns_[half_open_.begin()->second], ControlStatus::kPeerLost, WorkStatus::kGeneral, "", false,
+              Queued::kRequeue);
   }
   return new_conn(group, false);
-}
-
-void ControlRole::evict_half_open() {
-  if (half_open_.empty() || now_ - half_open_.begin()->first < kHalfOpenGrace) return;
-  fail_conn(*conns_[half_open_.begin()->second], ControlStatus::kPeerLost, WorkStatus::kGeneral, "", true,
-            Queued::kRequeue);
 }
 
 void ControlRole::send_conn_rsp(Conn& c, const PacketSource& src) {
