@@ -21,7 +21,7 @@ Group::Group(const TransportConfig& config, const GroupPlan& plan)
       tx_io_(raw_outs(), plan.port_of_plane, macs, config.max_connections, limits().work_requests, config.data_dscp),
       rx_(config, queues, rx_io_),
       tx_(config, limits(), static_cast<std::uint32_t>(plan.ports.size()) * config.paths_per_plane, queues, tx_io_),
-      timer_(tx_.timer_ids(), queues) {}
+      timer_(tx_.timer_ids(), queues), whole_(frame_bytes(config.payload_mtu)) {}
 
 std::vector<OutQueue*> Group::raw_outs() const {
   std::vector<OutQueue*> r;
@@ -35,6 +35,7 @@ std::uint32_t Group::rx_pass(Nanos now) {
   bool more = false;
   rx_.begin_burst(now);
   for (std::size_t i = 0; i < plan_.ports.size(); ++i) {
+    if (!plan_.ports[i]->running()) continue;
     const std::uint16_t n = rte_eth_rx_burst(plan_.ports[i]->id(), plan_.queue, burst, kBurst);
     if (n == 0) continue;
     more |= n == kBurst;
@@ -53,13 +54,17 @@ std::uint32_t Group::rx_pass(Nanos now) {
 
 void Group::receive(std::size_t port, rte_mbuf* m) {
   DropCounters& drops = rx_.counters().drops;
-  // Placement wants the packet in one piece; the pools are sized for it.
-  if (m->nb_segs != 1) [[unlikely]] return drops.add(DropReason::kOversize);
+  const std::uint32_t length = rte_pktmbuf_pkt_len(m);
   const auto* frame = rte_pktmbuf_mtod(m, const std::uint8_t*);
+  // Placement reads the packet in one piece. Only ring ports deliver chains: the sender's own.
+  if (m->nb_segs != 1) [[unlikely]] {
+    if (length > whole_.size()) return drops.add(DropReason::kOversize);
+    frame = static_cast<const std::uint8_t*>(rte_pktmbuf_read(m, 0, length, whole_.data()));
+  }
   wire::FrameView f;
-  const DropReason parsed = wire::parse_frame(frame, m->data_len, f);
+  const DropReason parsed = wire::parse_frame(frame, length, f);
   if (parsed != DropReason::kNone) return drops.add(parsed);
-  if (f.kind == wire::FrameKind::kNeighbour) return pass_to_control(port, f, frame, m->data_len);
+  if (f.kind == wire::FrameKind::kNeighbour) return pass_to_control(port, frame, length);
   const Port& p = *plan_.ports[port];
   bool ours = false;
   for (const IpAddress& a : plan_.addresses[port]) ours |= wire::check_destination(f, p.mac(), a) == DropReason::kNone;
@@ -83,7 +88,7 @@ void Group::receive(std::size_t port, rte_mbuf* m) {
   rx_.on_packet(r);
 }
 
-void Group::pass_to_control(std::size_t port, const wire::FrameView&, const std::uint8_t* frame, std::uint32_t n) {
+void Group::pass_to_control(std::size_t port, const std::uint8_t* frame, std::uint32_t n) {
   RxToControl e;
   if (n > e.bytes.size()) return rx_.counters().drops.add(DropReason::kOversize);
   e.kind = RxToControlKind::kFrame;

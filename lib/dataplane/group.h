@@ -53,7 +53,7 @@ class Group {
   static constexpr TxLimits limits() { return {}; }
   std::vector<OutQueue*> raw_outs() const;
   void receive(std::size_t port, rte_mbuf* m);
-  void pass_to_control(std::size_t port, const wire::FrameView& f, const std::uint8_t* frame, std::uint32_t n);
+  void pass_to_control(std::size_t port, const std::uint8_t* frame, std::uint32_t n);
 
   GroupPlan plan_;
   std::unique_ptr<FaultHook> faults_;
@@ -63,6 +63,7 @@ class Group {
   Rx rx_;
   Tx tx_;
   TimerRole<Queues> timer_;
+  std::vector<std::uint8_t> whole_;  // one chained frame in one piece
 };
 
 }  // namespace metaroce

@@ -32,7 +32,7 @@ class OutQueue {
   RteQueue<rte_mbuf*> answers;  // from the RX lcore
   RteQueue<rte_mbuf*> control;  // from the control thread
 
-  [[nodiscard]] bool ready() const { return n_ < kBurst; }
+  [[nodiscard]] bool ready() const { return n_ < kBurst && port_.running(); }
   [[nodiscard]] bool empty() const { return n_ == 0; }
   // After ready(). `encap`: bytes of headers in front of the UDP payload.
   void push(rte_mbuf* m, std::uint32_t encap) {
@@ -68,6 +68,7 @@ class OutQueue {
     stash_[n_++] = m;
   }
   void transmit() {
+    if (!port_.running()) return;
     const std::uint16_t sent = rte_eth_tx_burst(port_.id(), queue_, stash_, n_);
     if (sent != 0 && sent < n_) std::copy(stash_ + sent, stash_ + n_, stash_);
     n_ = static_cast<std::uint16_t>(n_ - sent);
