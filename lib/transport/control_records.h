@@ -71,6 +71,7 @@ struct Conn {
   SerialWindow seen;           // the peer's requests
   std::uint32_t next_serial = 0;
   std::deque<std::uint32_t> unanswered;         // ours, ascending
+  std::uint16_t next_number = 0;  // of our side, for the next stream
   std::map<std::uint16_t, StreamHandle> by_own, by_peer;
   std::vector<IpAddress> addresses;             // entered in the PeerTable
   bool instance_entered = false;

@@ -25,7 +25,7 @@ namespace metaroce {
 // ---- control -> RX, TX -------------------------------------------------------------------------
 enum class CommandKind : std::uint8_t {
   kAddClient,      // client
-  kRemoveClient,   // id = client: forgets its ring, CQs and regions; streams were removed before
+  kRemoveClient,   // id = client: forgets its ring; streams, CQs and regions were removed before
   kAddRegion,      // region
   kRemoveRegion,   // id = key; done means that no new access will start (TX: none is in flight)
   kAddCq,          // cq

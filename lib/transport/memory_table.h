@@ -34,10 +34,6 @@ class MemoryTable {
     *r = RegionParams{};
     return true;
   }
-  void remove_client(ClientId c) {
-    for (auto& r : regions_)
-      if (r.host != nullptr && r.client == c) r = RegionParams{};
-  }
 
   // The local address of [va, va + n) in region `key`, or why not. n may be 0.
   [[nodiscard]] AccessError translate(std::uint32_t key, std::uint32_t pd, std::uint32_t access,

@@ -28,14 +28,13 @@ void RxRole<Q, Io>::take_commands() {
     }
     switch (c.kind) {
       case CommandKind::kAddClient:
-        if (clients_.size() == kMaxClients) { result(c, false); break; }
+        if (clients_.size() >= config_.max_clients) { result(c, false); break; }
         clients_.push_back(*c.client);
         result(c, true);
         break;
       case CommandKind::kRemoveClient: {
         const ClientId id{static_cast<std::uint16_t>(c.id)};
         std::erase_if(clients_, [&](const ClientParams& p) { return p.client == id; });
-        memory_.remove_client(id);
         result(c, true);
         break;
       }

@@ -55,14 +55,14 @@ template <typename Queues, typename Io>
 class RxRole {
  public:
   RxRole(const TransportConfig& config, Queues& queues, Io& io)
-      : config_(config), q_(queues), io_(io), memory_(kRegionSlots), cqs_(kCompletionQueues),
+      : config_(config), q_(queues), io_(io), memory_(config.max_regions), cqs_(config.max_cqs),
         conns_(config.max_connections), streams_(config.max_streams),
         hold_space_(std::size_t{kHoldBuffers} * config.payload_mtu) {
     for (std::uint32_t i = kHoldBuffers; i-- > 0;) hold_free_.push_back(i);
     ack_list_.reserve(config.max_connections);
     mail_list_.reserve(config.max_connections);
     stream_mail_.reserve(config.max_streams);
-    clients_.reserve(kMaxClients);
+    clients_.reserve(config.max_clients);
   }
   RxRole(const RxRole&) = delete;
 
@@ -91,9 +91,6 @@ class RxRole {
                                                                                     : nullptr;
   }
 
-  static constexpr std::uint32_t kRegionSlots = 1U << 14;
-  static constexpr std::uint32_t kCompletionQueues = 1U << 14;
-  static constexpr std::uint32_t kMaxClients = 1024;
   static constexpr std::uint32_t kHoldBuffers = 512;       // per group; quota per connection besides
   static constexpr std::uint32_t kMaxAckPaths = 16;        // blocks per ACK packet
   static constexpr std::uint32_t kControlReserve = 32;     // rx_to_control slots that packets leave free

@@ -173,8 +173,14 @@ void ControlRole::dispatch_connect(Stream& s) {
 
 bool ControlRole::put_on_conn(Stream& s, Conn& c) {
   if (c.by_own.size() >= host_.config.max_streams_per_connection) return false;
-  auto number = static_cast<std::uint16_t>(io_.secret_random());
-  while (number == kNoNumber || c.by_own.contains(number)) ++number;
+  // Below max_streams_per_connection: the roles index a table with it. In rotation: a number rests
+  // as long as possible before a new stream gets it.
+  std::uint16_t number = c.next_number;
+  const auto after = [&](std::uint16_t n) {
+    return static_cast<std::uint16_t>(n + 1U < host_.config.max_streams_per_connection ? n + 1U : 0);
+  };
+  while (c.by_own.contains(number)) number = after(number);
+  c.next_number = after(number);
   c.by_own[number] = s.handle;
   s.on_conn = true;
   s.conn = c.params.index;

@@ -38,11 +38,15 @@ bool TxRole<Q, Io, Cc>::run_command(const Command& c) {
   SendStream* s = find_stream(c.id);
   Conn* conn = c.id < conns_.size() && conns_[c.id].used ? &conns_[c.id] : nullptr;
   switch (c.kind) {
-    case CommandKind::kAddClient: clients_.push_back(*c.client); result(c, true); return true;
+    case CommandKind::kAddClient: {
+      const bool room = clients_.size() < config_.max_clients;
+      if (room) clients_.push_back(*c.client);
+      result(c, room);
+      return true;
+    }
     case CommandKind::kRemoveClient: {
       const ClientId id{static_cast<std::uint16_t>(c.id)};
       std::erase_if(clients_, [&](const ClientParams& p) { return p.client == id; });
-      memory_.remove_client(id);
       if (any_busy_of_client(id)) return false;  // a port still holds packets over its memory
       result(c, true);
       return true;

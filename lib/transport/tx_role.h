@@ -54,10 +54,10 @@ class TxRole {
   using Path = TxPath<Cc>;
 
   TxRole(const TransportConfig& config, const TxLimits& limits, std::uint32_t max_paths, Queues& queues, Io& io)
-      : config_(config), q_(queues), io_(io), memory_(1U << 14), cqs_(1U << 14), work_(limits.work_requests),
+      : config_(config), q_(queues), io_(io), memory_(config.max_regions), cqs_(config.max_cqs), work_(limits.work_requests),
         blocks_(limits.blocks), nodes_(limits.resend_nodes), conns_(config.max_connections),
         streams_(config.max_streams), path_shift_(std::bit_width(std::bit_ceil(max_paths)) - 1) {
-    clients_.reserve(1024);
+    clients_.reserve(config.max_clients);
   }
   TxRole(const TxRole&) = delete;
 
