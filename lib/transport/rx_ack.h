@@ -10,7 +10,8 @@ void RxRole<Q, Io>::send_acks(bool queue_empty) {
   std::size_t kept = 0;
   for (const std::uint32_t index : ack_list_) {
     RxConn& conn = conns_[index];
-    const bool due = queue_empty || conn.urgent || conn.pending >= config_.ack_every_packets;
+    // Before the first packet nobody knows where an answer would go.
+    const bool due = conn.alive && (queue_empty || conn.urgent || conn.pending >= config_.ack_every_packets);
     if (!due) { ack_list_[kept++] = index; continue; }
     bool sent = true;
     do {
@@ -57,7 +58,6 @@ template <typename Q, typename Io>
 void RxRole<Q, Io>::ack_alone(RxConn& conn, std::uint8_t path) {
   std::array<std::uint64_t, 4> one{};
   RxConn::mark(one, path);
-  conn.reply_path = path;
   if (send_one_ack(conn, one)) {
     conn.ack_paths[path / 64] &= ~(std::uint64_t{1} << (path % 64));
     return;

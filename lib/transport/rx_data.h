@@ -89,7 +89,6 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
 template <typename Q, typename Io>
 void RxRole<Q, Io>::account(RxConn& conn, std::uint8_t path, RxPath::Arrival a, bool ce) {
   RxConn::mark(conn.ack_paths, path);
-  conn.reply_path = path;
   ++conn.pending;
   conn.urgent |= a == RxPath::Arrival::kGap || ce != conn.last_ce;
   conn.last_ce = ce;

@@ -26,6 +26,7 @@ void RxRole<Q, Io>::on_packet(const RxPacket& p) {
   }
   io_.learn(conn->params.index, conn->plane_slot(c.path), p);
   conn->peer_source_ports[c.path] = p.src_port;
+  conn->reply_path = c.path;
   ++conn->counters.packets;
   switch (c.type()) {
     case wire::Type::kData: return on_data(*conn, p, k);
