@@ -20,7 +20,6 @@
 namespace metaroce {
 
 using control::ConnState;
-using control::CtrlStatus;
 using control::StreamState;
 using wire::CtrlType;
 

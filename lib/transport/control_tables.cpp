@@ -7,7 +7,6 @@
 namespace metaroce {
 
 using control::ConnState;
-using control::kNoNumber;
 using control::StreamState;
 
 namespace {

@@ -23,7 +23,6 @@
 
 namespace metaroce {
 
-using control::ConnState;
 using control::CtrlStatus;
 using control::kNoNumber;
 using control::StreamState;
