@@ -1,5 +1,6 @@
 #include "runtime/runtime.h"
 
+#include <numa.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -91,6 +92,7 @@ std::unique_ptr<Runtime> Runtime::create(const config::DaemonConfig& config, con
   }
   if (!r->inline_) {
     r->plan_workers(config);
+    r->warn_remote_memory();
     if (!r->launch(error)) return nullptr;
   }
   return r;
@@ -168,6 +170,22 @@ void Runtime::plan_workers(const config::DaemonConfig& config) {
       if (!t.rx && !t.tx && !t.timer) continue;
       w->tasks.push_back(t);
       w->idle = g.idle;
+    }
+  }
+}
+
+// An lcore on another NUMA node than its port pays for every packet: said once, at start.
+void Runtime::warn_remote_memory() {
+  if (numa_available() < 0) return;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    for (const auto& w : workers_) {
+      const bool works = std::any_of(w->tasks.begin(), w->tasks.end(), [&](const Task& t) { return t.group == &hosts_[i]->group(); });
+      const int node = numa_node_of_cpu(static_cast<int>(w->cpu));
+      for (const PortPlan& p : hosts_[i]->ports()) {
+        if (!works || node < 0 || p.port->socket() < 0 || p.port->socket() == node) continue;
+        report_.push_back(fmt::format("warning: host {}: CPU {} is on NUMA node {}, port of plane {} on node {}; give the group a CPU of node {}",
+                                      hosts_[i]->name(), w->cpu, node, p.plane, p.port->socket(), p.port->socket()));
+      }
     }
   }
 }

@@ -357,6 +357,19 @@ bool ControlRole::conn_stats(ClientId client, StreamHandle handle, ConnStats& ou
   return true;
 }
 
+ControlStatus ControlRole::move_path(ClientId client, StreamHandle handle, std::uint8_t path, std::uint16_t port) {
+  const Stream* s = own_stream(client, handle);
+  const Conn* c = s != nullptr && s->on_conn ? conn_at(s->conn) : nullptr;
+  if (c == nullptr || path >= c->params.n_paths) return ControlStatus::kNoSuchObject;
+  Command cmd;
+  cmd.kind = CommandKind::kChangePort;
+  cmd.id = c->params.index.v;
+  cmd.path = path;
+  cmd.port = port;
+  command(c->group, Side::kTx, cmd);
+  return ControlStatus::kOk;
+}
+
 // ---- for tests and telemetry ----------------------------------------------------------------
 
 ControlCounts ControlRole::counts() const {

@@ -93,6 +93,7 @@ class ControlRole final : public ControlApi {
                const StreamAttr&, Nanos deadline) override;
   void close(std::uint64_t token, ClientId, StreamHandle, Nanos drain_deadline) override;
   bool conn_stats(ClientId, StreamHandle, ConnStats& out) override;
+  ControlStatus move_path(ClientId, StreamHandle, std::uint8_t path, std::uint16_t port) override;
   bool next_event(ControlEvent& out) override;
 
  private:
