@@ -214,10 +214,13 @@ int Runtime::worker_main(void* arg) {
 void Runtime::work(Worker& w) {
   std::uint32_t empty = 0;
   while (!stop_.load(std::memory_order_relaxed)) {
-    if (pause_.load(std::memory_order_acquire)) [[unlikely]] {
-      w.paused.store(true, std::memory_order_release);
-      while (pause_.load(std::memory_order_acquire) && !stop_.load(std::memory_order_relaxed)) sched_yield();
-      w.paused.store(false, std::memory_order_release);
+    // Sequentially consistent, and looked at again after `paused` was taken back: a worker that was
+    // descheduled here may not run into the next pause believed to be paused still.
+    if (pause_.load()) [[unlikely]] {
+      w.paused.store(true);
+      while (pause_.load() && !stop_.load(std::memory_order_relaxed)) sched_yield();
+      w.paused.store(false);
+      continue;
     }
     const Nanos now = clock_->now();
     std::uint32_t moved = 0;
@@ -268,17 +271,17 @@ void Runtime::reconnect_ports(Nanos now) {
   bool needed = false;
   for (auto& h : hosts_) needed |= h->needs_reconnect();
   if (!needed) return;
-  pause_.store(true, std::memory_order_release);
+  pause_.store(true);
   const auto all_paused = [&] {
     return std::all_of(workers_.begin(), workers_.end(), [](const auto& w) {
-      return w->paused.load(std::memory_order_acquire) || !w->running.load(std::memory_order_acquire);
+      return w->paused.load() || !w->running.load(std::memory_order_acquire);
     });
   };
   while (!all_paused() && clock_->now() - now < 50 * kMillisecond) sched_yield();
   if (all_paused()) {
     for (auto& h : hosts_) [[maybe_unused]] const Status tried = h->reconnect();  // the peer may be away still
   }
-  pause_.store(false, std::memory_order_release);
+  pause_.store(false);
 }
 
 Runtime::~Runtime() {

@@ -75,7 +75,9 @@ class SendStream {
   }
 
   // ---- work requests ------------------------------------------------------------------------------
-  [[nodiscard]] bool has_room() const { return tail_ - head_ < ring_.size(); }
+  // Packets ahead of the cumulative point are bounded too: serial numbers compare below 2^31 only.
+  static constexpr std::int32_t kMaxAhead = 1 << 30;
+  [[nodiscard]] bool has_room() const { return tail_ - head_ < ring_.size() && end_ - cum_ < kMaxAhead; }
   [[nodiscard]] bool idle() const { return head_ == tail_; }
   [[nodiscard]] std::uint32_t outstanding() const { return tail_ - head_; }
   void push(std::uint32_t slot, WorkState& w, std::uint32_t mtu) {
