@@ -151,7 +151,12 @@ class RxRole {
     if (!conn.ack_queued) { conn.ack_queued = true; ack_list_.push_back(conn.params.index.v); }
   }
   void owe_stream_block(RxConn& conn, RecvStream& s) {
-    if (s.ack_dirty || conn.ack_streams.size() >= RxConn::kMaxAckStreams) return;
+    if (s.ack_dirty) return;
+    // One ACK has no room for more: it leaves now, and the next begins. [MR-7.1.6]
+    if (conn.ack_streams.size() >= RxConn::kMaxAckStreams &&
+        !(conn.alive && send_one_ack(conn, conn.ack_paths))) {
+      return;
+    }
     s.ack_dirty = true;
     conn.ack_streams.push_back(stream_slot(s.params.handle));
   }
