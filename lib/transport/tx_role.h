@@ -123,13 +123,15 @@ class TxRole {
   void on_timeout(Conn& c, std::uint8_t path);
   void requeue_all(Conn& c, std::uint8_t path);
   void heard(Conn& c, Path& p);
+  // [MR-6.6.6]
   static WorkStatus final_status(wire::NackReason r) {
     switch (r) {
       case wire::NackReason::kBadKey:
       case wire::NackReason::kBounds:
       case wire::NackReason::kAccess: return WorkStatus::kRemoteAccess;
       case wire::NackReason::kLength:
-      case wire::NackReason::kOperation: return WorkStatus::kRemoteInvalidRequest;
+      case wire::NackReason::kOperation:
+      case wire::NackReason::kBadStream: return WorkStatus::kRemoteInvalidRequest;
       default: return WorkStatus::kRemoteOperation;
     }
   }
