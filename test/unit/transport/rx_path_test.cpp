@@ -142,6 +142,19 @@ TEST(RxPath, plausible__4096_either_way) {
   EXPECT_FALSE(p.plausible(PathSeq{0x7fffffffU}));
 }
 
+// Rejected packets are seen although they are not recorded as received.
+TEST(RxPath, plausible__follows_rejected_packets) {
+  RxPath p;
+  p.start(PathSeq{0xfffffff0});
+  for (std::uint32_t i = 0; i < 10000; ++i) {
+    const PathSeq s{0xfffffff0 + i};
+    ASSERT_TRUE(p.plausible(s)) << i;
+    p.raise_floor(s, static_cast<std::uint8_t>(i < 3 ? i : 3));
+    p.count_reject();
+  }
+  EXPECT_FALSE(p.any());
+}
+
 // [MR-4.2.3] modulo 256.
 TEST(RxPath, classify__current_next_old_bad) {
   RxPath p;
