@@ -152,7 +152,8 @@ typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::resolve_write(RecvStream& s, cons
   const auto& w = *reinterpret_cast<const wire::Write*>(p.data);
   const StreamSeq spn{w.d.spn};
   const std::uint32_t total = w.message_length;
-  // A zero-length message is one FIRST|LAST packet; every other packet carries payload.
+  // A zero-length message is one FIRST|LAST packet; every other packet carries payload. [MR-3.4.8]
+  // [MR-3.4.10] [MR-3.4.11] [MR-4.5.1]
   const bool single = (w.d.op & (wire::kOpFirst | wire::kOpLast)) == (wire::kOpFirst | wire::kOpLast);
   if (total > kMaxMessageBytes || k.payload_bytes > total || (k.payload_bytes == 0) != (total == 0) || (total == 0 && !single) ||
       (single && k.payload_bytes != total)) {

@@ -123,6 +123,13 @@ void TxRole<Q, Io, Cc>::wake_blocked() {
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::settle(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];
+  // No timer runs for FLUSHes alone, and a lost one would hold the path's block until there is data
+  // again: once the data is resolved they have done their work and are abandoned. A silent path's
+  // FLUSH is its question, which stays. [MR-3.5.2] [MR-7.4.4]
+  if (p.data_unresolved == 0 && !p.suspect) {
+    p.seq.unresolved.clear();
+    p.seq.floor = p.seq.next;
+  }
   p.seq.settle();
   if (p.block != kNil && p.seq.span() == 0) {
     blocks_.give(p.block);

@@ -124,6 +124,7 @@ class TxRole {
   void on_timeout(Conn& c, std::uint8_t path);
   void requeue_all(Conn& c, std::uint8_t path);
   void heard(Conn& c, Path& p);
+  // [MR-6.6.6]
   static WorkStatus final_status(wire::NackReason r) {
     switch (r) {
       case wire::NackReason::kBadKey:
