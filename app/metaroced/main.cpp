@@ -20,15 +20,18 @@ namespace {
 
 constexpr int kExitOk = 0, kExitRuntime = 1, kExitUsage = 2;
 constexpr Nanos kDrainLimit = 2 * kSecond, kProgressEvery = 60 * kSecond;
-volatile std::sig_atomic_t g_signals = 0;
+volatile std::sig_atomic_t g_signals = 0, g_state_asked = 0;
 
 void on_signal(int) { g_signals = g_signals + 1; }
+void on_state_asked(int) { g_state_asked = 1; }
 
 void install_signals() {
   struct sigaction a {};
   a.sa_handler = on_signal;
   sigaction(SIGINT, &a, nullptr);
   sigaction(SIGTERM, &a, nullptr);
+  a.sa_handler = on_state_asked;
+  sigaction(SIGUSR1, &a, nullptr);
   signal(SIGPIPE, SIG_IGN);
 }
 
@@ -69,6 +72,10 @@ void serve(Runtime& runtime, SessionServer& server) {
       bool done = server.idle();
       for (auto& h : runtime.hosts()) done &= h->control().drained();
       if (done || now >= stop_at || g_signals > 1) return;
+    }
+    if (g_state_asked != 0) {
+      g_state_asked = 0;
+      fmt::print(stderr, "metaroced: state {}\n", summarise(runtime, server).dump());
     }
     if (now >= progress_at) {
       progress_at = now + kProgressEvery;
@@ -118,7 +125,8 @@ int main_with(int argc, char** argv) {
   app.add_flag("--json", o.json, "Print one JSON document with all counters on stdout at the end");
   app.set_version_flag("--version", METAROCE_VERSION);
   app.footer("Exit codes: 0 stopped by SIGINT or SIGTERM, or check passed; 1 start-up failed; 2 usage or configuration.\n"
-             "SIGINT or SIGTERM drains for at most 2 s; a second one ends at once.");
+             "SIGINT or SIGTERM drains for at most 2 s; a second one ends at once.\n"
+             "SIGUSR1 writes one line with all counters and objects, as JSON, to stderr.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
