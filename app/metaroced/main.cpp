@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -92,6 +93,11 @@ int run(const Options& o, const config::DaemonConfig& c) {
   for (const std::string& w : c.warnings) fmt::print(stderr, "metaroced: warning: {}\n", w);
   install_signals();
   std::string error;
+  ListenSocket door;  // before the ports: another daemon with this configuration has them
+  if (!door.claim(c.control.socket, error)) {
+    fmt::print(stderr, "metaroced: {}\n", error);
+    return kExitRuntime;
+  }
   auto runtime = Runtime::create(c, "metaroced", error);
   if (runtime == nullptr) {
     fmt::print(stderr, "metaroced: {}\n", error);
@@ -100,7 +106,7 @@ int run(const Options& o, const config::DaemonConfig& c) {
   if (!runtime->housekeeping_cpus().empty()) run_on_cpus(runtime->housekeeping_cpus());
   std::vector<SessionServer::Host> hosts;
   for (auto& h : runtime->hosts()) hosts.push_back({h->name(), &h->control()});
-  auto server = SessionServer::create(server_options(c), hosts, error);
+  auto server = SessionServer::create(server_options(c), hosts, error, std::move(door));
   if (server == nullptr) {
     fmt::print(stderr, "metaroced: {}\n", error);
     return kExitRuntime;

@@ -109,6 +109,7 @@ class Daemon(Process):
     """metaroced with a configuration; ready when the constructor's caller has called ready()."""
 
     def __init__(self, run, name, config, prefix=(), options=()):
+        name = f"{name}{len(run.daemons)}"
         self.socket = str(run.path / f"{name}.sock")
         self.config = run.path / f"{name}.yaml"
         self.config.write_text(config.replace("@SOCKET@", self.socket).replace("@PREFIX@", f"{run.tag}-{name}"))
@@ -224,7 +225,19 @@ class TestCase(unittest.TestCase):
             raise
 
     @classmethod
+    def tearDownClass(cls):
+        try:
+            cls.end_world()
+        except BaseException:
+            _keep.add(cls.run_.path)
+            raise
+
+    @classmethod
     def start_world(cls):
+        pass
+
+    @classmethod
+    def end_world(cls):
         pass
 
     def daemons_alive(self):

@@ -21,6 +21,13 @@ class World:
         """(daemon, host, address) of "a" or "b"."""
         return (self.a, "a", self.address_a) if side == "a" else (self.b, "b", self.address_b)
 
+    def served(self, test="write_bw", *args, limit=harness.PATIENCE):
+        """One verified run of metaroce-perf, client on a: both ends' exit codes and documents."""
+        server = self.listening("b", self.start("b", "metaroce-perf", test, "--once"))
+        client = self.start("a", "metaroce-perf", test, self.address_b, "--verify", *args)
+        codes = client.wait(limit), server.wait(limit)
+        return codes, client, server
+
     def start(self, side, tool, *args, json=True):
         daemon, host, _ = self.side(side)
         where = ["--socket", daemon.socket, "--host", host]
@@ -71,7 +78,7 @@ def memif_configs(run, planes=4, v6=False, more_a="", more_b=""):
     configs = []
     for host, name, role, more, cpu in ((1, "a", "server", more_a, run.cpus[0]), (2, "b", "client", more_b, run.cpus[1])):
         ports = [
-            f"kind: memif, role: {role}, socket: {run.tag}, id: {k}, plane: {k}, address: {_prefixed(k, host, v6)}"
+            f"kind: memif, role: {role}, socket: {run.tag}-{len(run.daemons)}, id: {k}, plane: {k}, address: {_prefixed(k, host, v6)}"
             for k in range(planes)
         ]
         configs.append(config([_host(name, ports, cpu)], more))
@@ -80,9 +87,10 @@ def memif_configs(run, planes=4, v6=False, more_a="", more_b=""):
 
 def memif(run, planes=4, v6=False, more_a="", more_b=""):
     config_a, config_b = memif_configs(run, planes, v6, more_a, more_b)
-    a = harness.Daemon(run, "a", config_a)
-    b = harness.Daemon(run, "b", config_b)
-    return World(run, a.ready(), b.ready(), planes, v6)
+    # In this order: a client that finds no server tries again only after a while.
+    a = harness.Daemon(run, "a", config_a).ready()
+    b = harness.Daemon(run, "b", config_b).ready()
+    return World(run, a, b, planes, v6)
 
 
 def ring(run, planes=2):
