@@ -405,6 +405,9 @@ void Session::sleep_idle() {
 }
 
 Status Session::conclude(Status status) {
+  // The end of the daemon fails requests first: they tell of a peer that may be well.
+  if (!status.ok() && status.code != app::kExitMismatch && !metaroce_alive(ctx_))
+    return fail(app::kExitFailure, "the dataplane is gone (metaroced ended); start it again");
   if (status.ok() || failed_by_peer_ || !control_.stream()) return status;
   if (status.code != app::kExitMismatch) {
     // What the peer says explains more than what its end did to our requests; it closes its data

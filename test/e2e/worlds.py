@@ -25,8 +25,11 @@ class World:
         """One verified run of metaroce-perf, client on a: both ends' exit codes and documents."""
         server = self.listening("b", self.start("b", "metaroce-perf", test, "--once"))
         client = self.start("a", "metaroce-perf", test, self.address_b, "--verify", *args)
-        codes = client.wait(limit), server.wait(limit)
-        return codes, client, server
+        code = client.wait(limit)
+        # A client that failed may have left the server waiting.
+        if code != 0 and not client.json()["rounds"]:
+            server.kill()
+        return (code, server.wait(limit)), client, server
 
     def start(self, side, tool, *args, json=True):
         daemon, host, _ = self.side(side)
