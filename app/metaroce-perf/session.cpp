@@ -18,6 +18,7 @@ using app::Status;
 
 constexpr std::int64_t kTickNs = kSecondNs, kKnockNs = kSecondNs / 5;
 constexpr int kCloseMs = 1000;
+constexpr std::int64_t kReasonNs = 2 * kSecondNs;  // for the peer's own words about a failure
 
 }  // namespace
 
@@ -404,15 +405,18 @@ void Session::sleep_idle() {
 }
 
 Status Session::conclude(Status status) {
+  // The end of the daemon fails requests first: they tell of a peer that may be well.
+  if (!status.ok() && status.code != app::kExitMismatch && !metaroce_alive(ctx_))
+    return fail(app::kExitFailure, "the dataplane is gone (metaroced ended); start it again");
   if (status.ok() || failed_by_peer_ || !control_.stream()) return status;
   if (status.code != app::kExitMismatch) {
-    // What the peer says explains more than what its end did to our requests.
-    const std::int64_t deadline = now_ns() + kSecondNs / 2;
+    // What the peer says explains more than what its end did to our requests; it closes its data
+    // streams first, so their errors may get here before its words.
+    const std::int64_t deadline = now_ns() + kReasonNs;
     std::optional<Message> message;
     while (now_ns() < deadline) {
       if (!control_.receive(message).ok()) break;
       if (message && message->kind == MessageKind::kFail) return handle(*message);
-      if (!message && status.code != app::kExitPeerLost) break;
       if (!message) control_.sleep(20);
     }
   }

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <cstdio>
 #include <memory>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -20,15 +21,18 @@ namespace {
 
 constexpr int kExitOk = 0, kExitRuntime = 1, kExitUsage = 2;
 constexpr Nanos kDrainLimit = 2 * kSecond, kProgressEvery = 60 * kSecond;
-volatile std::sig_atomic_t g_signals = 0;
+volatile std::sig_atomic_t g_signals = 0, g_state_asked = 0;
 
 void on_signal(int) { g_signals = g_signals + 1; }
+void on_state_asked(int) { g_state_asked = 1; }
 
 void install_signals() {
   struct sigaction a {};
   a.sa_handler = on_signal;
   sigaction(SIGINT, &a, nullptr);
   sigaction(SIGTERM, &a, nullptr);
+  a.sa_handler = on_state_asked;
+  sigaction(SIGUSR1, &a, nullptr);
   signal(SIGPIPE, SIG_IGN);
 }
 
@@ -70,6 +74,10 @@ void serve(Runtime& runtime, SessionServer& server) {
       for (auto& h : runtime.hosts()) done &= h->control().drained();
       if (done || now >= stop_at || g_signals > 1) return;
     }
+    if (g_state_asked != 0) {
+      g_state_asked = 0;
+      fmt::print(stderr, "metaroced: state {}\n", summarise(runtime, server).dump());
+    }
     if (now >= progress_at) {
       progress_at = now + kProgressEvery;
       fmt::print(stderr, "metaroced: {}\n", progress_line(runtime, server));
@@ -85,6 +93,11 @@ int run(const Options& o, const config::DaemonConfig& c) {
   for (const std::string& w : c.warnings) fmt::print(stderr, "metaroced: warning: {}\n", w);
   install_signals();
   std::string error;
+  ListenSocket door;  // before the ports: another daemon with this configuration has them
+  if (!door.claim(c.control.socket, error)) {
+    fmt::print(stderr, "metaroced: {}\n", error);
+    return kExitRuntime;
+  }
   auto runtime = Runtime::create(c, "metaroced", error);
   if (runtime == nullptr) {
     fmt::print(stderr, "metaroced: {}\n", error);
@@ -93,7 +106,7 @@ int run(const Options& o, const config::DaemonConfig& c) {
   if (!runtime->housekeeping_cpus().empty()) run_on_cpus(runtime->housekeeping_cpus());
   std::vector<SessionServer::Host> hosts;
   for (auto& h : runtime->hosts()) hosts.push_back({h->name(), &h->control()});
-  auto server = SessionServer::create(server_options(c), hosts, error);
+  auto server = SessionServer::create(server_options(c), hosts, error, std::move(door));
   if (server == nullptr) {
     fmt::print(stderr, "metaroced: {}\n", error);
     return kExitRuntime;
@@ -118,7 +131,8 @@ int main_with(int argc, char** argv) {
   app.add_flag("--json", o.json, "Print one JSON document with all counters on stdout at the end");
   app.set_version_flag("--version", METAROCE_VERSION);
   app.footer("Exit codes: 0 stopped by SIGINT or SIGTERM, or check passed; 1 start-up failed; 2 usage or configuration.\n"
-             "SIGINT or SIGTERM drains for at most 2 s; a second one ends at once.");
+             "SIGINT or SIGTERM drains for at most 2 s; a second one ends at once.\n"
+             "SIGUSR1 writes one line with all counters and objects, as JSON, to stderr.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {

@@ -28,6 +28,9 @@ nlohmann::json summarise(Runtime& runtime, const SessionServer& server) {
   j["regions"] = s.regions;
   j["cqs"] = s.cqs;
   j["streams"] = s.streams;
+  j["listeners"] = s.listeners;
+  j["requests"] = s.requests;
+  j["client_memory_bytes"] = s.memory_bytes;
   j["hosts"] = nlohmann::json::array();
   for (auto& h : runtime.hosts()) {
     nlohmann::json x;
@@ -39,6 +42,10 @@ nlohmann::json summarise(Runtime& runtime, const SessionServer& server) {
                {"flushes", t.flushes}, {"acked_packets", t.acked_packets}, {"completions", t.completions}};
     x["rx"] = {{"packets", r.packets}, {"data_packets", r.data_packets}, {"placed_bytes", r.placed_bytes},
                {"out_of_order", r.out_of_order}, {"acks_sent", r.acks_sent}, {"nacks_sent", r.nacks_sent}};
+    const ControlCounts c = h->control().counts();
+    x["objects"] = {{"connections", c.connections}, {"half_open", c.half_open}, {"streams", c.streams},
+                    {"listeners", c.listeners}, {"clients", c.clients}, {"cqs", c.cqs}, {"regions", c.regions},
+                    {"queued_commands", c.queued_commands}};
     const DropCounters d = h->drops();
     for (std::size_t i = 1; i < kDropReasons; ++i)
       if (d.n[i] != 0) x["drops"][kDropReasonInfo[i].name] = d.n[i];

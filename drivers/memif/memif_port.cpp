@@ -6,18 +6,29 @@
 //    listens on it any more.
 //  - Both ends in one process (tests): open the server first, the driver shares one socket object.
 //  - A buffer (bsize) holds a whole frame, so that a frame is one segment on arrival.
+//  - The driver frees a listening socket without closing it or telling EAL's interrupt thread (seen
+//    with 22.11): the next client that knocks is answered from freed memory. See silence_listener().
 //  - The driver reports 1518 bytes and fails to configure a larger MTU, yet passes what fits a
 //    buffer: no MTU is set. It copies: payload may lie in memory that EAL does not know. (Its
 //    zero-copy mode hands out offsets into EAL memory and is refused here for that reason.)
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <bit>
 #include <chrono>
+#include <cstddef>
+#include <cstdlib>
 #include <cstring>
+#include <map>
+#include <thread>
 
 #include <fmt/format.h>
+#include <rte_alarm.h>
 
 #include "drivers/kinds.h"
 
@@ -43,10 +54,63 @@ bool somebody_listens(const std::string& path) {
   return !dead;
 }
 
+// Does this descriptor listen on the socket of that name?
+bool listens_on(int fd, const std::string& name) {
+  int listening = 0;
+  socklen_t n = sizeof listening;
+  sockaddr_un a{};
+  socklen_t bytes = sizeof a;
+  if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listening, &n) != 0 || listening == 0 ||
+      getsockname(fd, reinterpret_cast<sockaddr*>(&a), &bytes) != 0 || a.sun_family != AF_UNIX)
+    return false;
+  const bool path = name.front() == '/';
+  const std::size_t used = bytes - offsetof(sockaddr_un, sun_path);
+  if (path) return name == std::string(a.sun_path, strnlen(a.sun_path, used));
+  return used == name.size() + 1 && a.sun_path[0] == '\0' && name.compare(0, name.size(), a.sun_path + 1, name.size()) == 0;
+}
+
+std::atomic<std::uint32_t> g_alarms{0};
+void on_alarm(void*) { g_alarms.fetch_add(1, std::memory_order_release); }
+
+// Puts a descriptor that never becomes readable in the place of the driver's listening one: the
+// kernel refuses who knocks from now on, and EAL, which has no way to be told, watches silence. An
+// alarm runs on the interrupt thread: once it has, that thread is out of the driver's handler. The
+// descriptor stays open until the process ends; closing it would make EAL panic.
+void silence_listener(const std::string& name) {
+  DIR* d = opendir("/proc/self/fd");
+  if (d == nullptr) return;
+  int found = -1;
+  while (const dirent* e = readdir(d)) {
+    const int fd = std::atoi(e->d_name);
+    if (fd > 2 && listens_on(fd, name)) found = fd;
+  }
+  closedir(d);
+  const int silent = found < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (silent < 0) return;
+  dup3(silent, found, O_CLOEXEC);
+  ::close(silent);
+  const std::uint32_t before = g_alarms.load(std::memory_order_acquire);
+  if (rte_eal_alarm_set(1, on_alarm, nullptr) != 0) return;
+  for (int i = 0; i < 1000 && g_alarms.load(std::memory_order_acquire) == before; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+// Server ports by socket: the last to go silences it. Ports are opened and closed by one thread.
+std::map<std::string, unsigned>& served_sockets() {
+  static std::map<std::string, unsigned> m;
+  return m;
+}
+
 class MemifPort final : public Port {
  public:
   explicit MemifPort(PortConfig c) : Port(std::move(c), k_memif_row) {}
-  ~MemifPort() override { close(); }
+  ~MemifPort() override {
+    if (serves_ && --served_sockets()[config_.device] == 0) {
+      served_sockets().erase(config_.device);
+      silence_listener(config_.device);
+    }
+    close();
+  }
 
   // A client's driver fails to start when no server listens: that is a link that is down, not an
   // error, or the order in which two daemons start would matter.
@@ -86,7 +150,12 @@ class MemifPort final : public Port {
         fmt::format("role={},id={},socket={},socket-abstract={},bsize={},rsize={}{}",
                     config_.memif_server ? "server" : "client", config_.memif_id, socket_name, path ? "no" : "yes",
                     buffer, log2_ring, more_args());
-    return attach("vdev", vdev_name("net_memif"), args, id);
+    Status s = attach("vdev", vdev_name("net_memif"), args, id);
+    if (s.ok() && config_.memif_server) {
+      serves_ = true;
+      ++served_sockets()[socket_name];
+    }
+    return s;
   }
   void destroy() override { detach("vdev", vdev_name("net_memif")); }
   void tune(const rte_eth_dev_info&, Plan& p) override {
@@ -105,6 +174,7 @@ class MemifPort final : public Port {
 
   static constexpr std::chrono::milliseconds kHandshakeLimit{500};
   std::chrono::steady_clock::time_point begun_;
+  bool serves_ = false;
   bool was_up_ = false;  // when last asked
   bool lost_ = false;
 };

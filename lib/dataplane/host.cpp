@@ -5,8 +5,14 @@
 #include <cstdlib>
 
 namespace metaroce {
+namespace {
 
-Host::Host(HostPlan plan) : plan_(std::move(plan)) {
+constexpr unsigned kAnnouncements = 3;
+constexpr Nanos kAnnounceEvery = 300 * kMillisecond, kWatchLinksEvery = 10 * kMillisecond;
+
+}  // namespace
+
+Host::Host(HostPlan plan) : plan_(std::move(plan)), links_(plan_.ports.size()) {
   port_of_plane_.fill(0xff);
   for (std::size_t i = 0; i < plan_.ports.size(); ++i) port_of_plane_[plan_.ports[i].plane] = static_cast<std::uint8_t>(i);
   group_ = std::make_unique<Group>(plan_.transport, group_plan());
@@ -65,8 +71,29 @@ void Host::stop() {
   for (PortPlan& p : plan_.ports) p.port->stop();
 }
 
+// A daemon that is started again has other MAC addresses than its peers remember.
+void Host::watch_links(Nanos now) {
+  for (std::size_t i = 0; i < plan_.ports.size(); ++i) {
+    Link& l = links_[i];
+    const bool up = plan_.ports[i].port->link().up;
+    if (up && !l.up) {
+      l.announcements = kAnnouncements;
+      l.announce_at = now;
+    }
+    l.up = up;
+    if (!up || l.announcements == 0 || l.announce_at > now) continue;
+    --l.announcements;
+    l.announce_at = now + kAnnounceEvery;
+    neighbours_[i]->announce();
+  }
+}
+
 void Host::control_pass(Nanos now) {
   now_ = now;
+  if (now >= links_at_) {
+    links_at_ = now + kWatchLinksEvery;
+    watch_links(now);
+  }
   control_->poll(now);
   for (auto& n : neighbours_)
     if (n->next_deadline() <= now) n->tick(now);
@@ -149,7 +176,12 @@ bool Host::to_tx(const Command& c) {
   } else if (c.kind == CommandKind::kPeerAddress) {
     look_up_macs(ConnIndex{c.id});
   } else if (c.kind == CommandKind::kRemoveConn) {
-    planes_of_.erase(c.id);
+    if (const auto it = planes_of_.find(c.id); it != planes_of_.end()) {
+      // It may have ended because nobody is there any more, or somebody else.
+      for (const PlanePair& p : it->second)
+        if (const std::uint8_t port = port_of_plane_[p.plane.v]; port != 0xff) neighbours_[port]->doubt(p.peer, now_);
+      planes_of_.erase(it);
+    }
   }
   return group_->queues.control_to_tx.push(c);
 }

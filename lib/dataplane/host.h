@@ -67,10 +67,19 @@ class Host final : private ControlIo, private GroupPort, private StatsSource {
   bool emit(std::size_t port, const wire::Encap& encap, std::uint16_t src_port, std::span<const std::uint8_t> bytes);
   void emit_frame(std::size_t port, std::span<const std::uint8_t> frame);
   void look_up_macs(ConnIndex conn);
+  void watch_links(Nanos now);
   GroupPlan group_plan() const;
   HostInfo host_info();
 
+  // A port's link, and the announcements that its coming up still owes (the first may be lost).
+  struct Link {
+    bool up = false;
+    unsigned announcements = 0;
+    Nanos announce_at = 0;
+  };
+
   HostPlan plan_;
+  std::vector<Link> links_;
   std::array<std::uint8_t, 256> port_of_plane_{};
   std::unique_ptr<Group> group_;
   std::vector<std::unique_ptr<NeighbourTable>> neighbours_;  // of port i
@@ -78,7 +87,7 @@ class Host final : private ControlIo, private GroupPort, private StatsSource {
   std::vector<std::pair<PlaneId, IpAddress>> changed_;
   std::unique_ptr<ControlRole> control_;
   DropCounters drops_;
-  Nanos now_ = 0, refresh_at_ = 0;
+  Nanos now_ = 0, refresh_at_ = 0, links_at_ = 0;
 };
 
 }  // namespace metaroce

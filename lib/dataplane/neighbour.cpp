@@ -205,6 +205,24 @@ void NeighbourTable::answer(const wire::NeighbourMessage& m) {
   send_({frame, n});
 }
 
+void NeighbourTable::announce() {
+  for (const LocalAddress& a : config_.addresses) {
+    std::uint8_t frame[wire::kNeighbourFrameBytes];
+    const std::uint32_t n =
+        a.ip.v6 ? wire::write_neighbour_reply(frame, config_.mac, a.ip, MacAddress{}, a.ip, true)
+                : wire::write_neighbour_request(frame, config_.mac, a.ip, a.ip);
+    send_({frame, n});
+  }
+}
+
+void NeighbourTable::doubt(const IpAddress& dst, Nanos now) {
+  const std::optional<IpAddress> hop = next_hop(dst);
+  const auto it = hop ? entries_.find(*hop) : entries_.end();
+  if (it == entries_.end() || it->second.state != State::kReachable) return;
+  it->second.deadline = now;
+  wake_at(now);
+}
+
 bool NeighbourTable::add_static(const IpAddress& ip, const MacAddress& mac) {
   if (owns(ip) || wire::is_multicast(ip) || wire::is_unspecified(ip) || (mac.b[0] & 1) != 0 ||
       mac == MacAddress{})

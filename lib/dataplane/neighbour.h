@@ -87,6 +87,12 @@ class NeighbourTable {
   DropReason receive(const wire::FrameView& f, Nanos now);
   // False when the address cannot have a neighbour (own, multicast), or the MAC is not unicast.
   bool add_static(const IpAddress& ip, const MacAddress& mac);
+  // Tells everybody on the link where our addresses are (gratuitous ARP, unsolicited NA): for a
+  // link that has come up, behind which somebody may still hold a former MAC address of ours.
+  void announce();
+  // Whoever sends to `dst` suspects that nobody is there any more: its neighbour is checked now
+  // instead of after reachable_time. Its MAC stays in use meanwhile.
+  void doubt(const IpAddress& dst, Nanos now);
   // Sends what is due; call at next_deadline() or every few milliseconds.
   void tick(Nanos now);
   [[nodiscard]] Nanos next_deadline() const { return next_deadline_; }

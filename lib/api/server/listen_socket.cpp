@@ -89,22 +89,28 @@ bool ListenSocket::remove_stale(std::string& error) const {
   return true;
 }
 
-bool ListenSocket::open(const std::string& path, unsigned mode, const std::string& group,
-                        std::string& error) {
+bool ListenSocket::claim(const std::string& path, std::string& error) {
   sockaddr_un a;
   if (!make_address(path, a)) {
     error = "socket path '" + path + "' must have 1 to " + std::to_string(sizeof a.sun_path - 1) +
             " bytes";
     return false;
   }
+  path_ = path;
+  make_parent(path);
+  if (take_lock(error) && remove_stale(error)) return true;
+  lock_.reset();
+  return false;
+}
+
+bool ListenSocket::open(const std::string& path, unsigned mode, const std::string& group,
+                        std::string& error) {
+  if ((!lock_ || path != path_) && !claim(path, error)) return false;
+  sockaddr_un a;
+  make_address(path, a);
   gid_t gid = static_cast<gid_t>(-1);
   if (!group.empty() && !find_group(group, gid)) {
     error = "group '" + group + "' of socket " + path + " does not exist: create it or name another";
-    return false;
-  }
-  path_ = path;
-  make_parent(path);
-  if (!take_lock(error) || !remove_stale(error)) {
     lock_.reset();
     return false;
   }

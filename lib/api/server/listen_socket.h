@@ -15,12 +15,16 @@ namespace metaroce {
 
 class ListenSocket {
  public:
+  // Takes the path for this process, without a socket yet: for a daemon that opens its ports
+  // before it can serve, and should not get so far when another one has them. open() does it
+  // otherwise. False with one sentence in `error`.
+  bool claim(const std::string& path, std::string& error);
   // `mode`: of the socket file, 0600 or 0660 are sensible. `group`: name or number; empty keeps
   // the daemon's. False with one sentence in `error`.
   bool open(const std::string& path, unsigned mode, const std::string& group, std::string& error);
   ListenSocket() = default;
-  ListenSocket(const ListenSocket&) = delete;
-  ListenSocket& operator=(const ListenSocket&) = delete;
+  ListenSocket(ListenSocket&&) noexcept = default;
+  ListenSocket& operator=(ListenSocket&&) noexcept = default;  // to one that is not open
   ~ListenSocket() { close(); }
   void close();
   [[nodiscard]] int fd() const { return fd_.get(); }

@@ -38,7 +38,7 @@ SessionServer::~SessionServer() = default;
 
 std::unique_ptr<SessionServer> SessionServer::create(ServerOptions options,
                                                      const std::vector<Host>& hosts,
-                                                     std::string& error) {
+                                                     std::string& error, ListenSocket door) {
   if (hosts.empty()) {
     error = "no host to serve: the configuration needs at least one under 'hosts'";
     return nullptr;
@@ -51,6 +51,7 @@ std::unique_ptr<SessionServer> SessionServer::create(ServerOptions options,
   for (const Host& h : hosts)
     s->hosts_.push_back(
         std::make_unique<HostSessions>(h.name, *h.api, s->resources_, s->options_.limits));
+  s->listener_ = std::move(door);
   if (!s->listener_.open(s->options_.path, s->options_.mode, s->options_.group, error))
     return nullptr;
   s->epoll_.reset(epoll_create1(EPOLL_CLOEXEC));

@@ -54,8 +54,9 @@ class SessionServer {
   static constexpr unsigned kLogLinesPerSecond = 20;
 
   // nullptr with one sentence in `error`. At least one host; they must outlive the server.
+  // `door`: the options' path, when it was claimed before.
   static std::unique_ptr<SessionServer> create(ServerOptions options, const std::vector<Host>& hosts,
-                                               std::string& error);
+                                               std::string& error, ListenSocket door = {});
   ~SessionServer();
   SessionServer(const SessionServer&) = delete;
   SessionServer& operator=(const SessionServer&) = delete;

@@ -230,6 +230,40 @@ TEST_P(Both, receive__a_move_is_checked_before_it_is_believed) {
   EXPECT_EQ(h.table.stats().changed, 1U);
 }
 
+TEST(NeighbourTable, announce__is_heard_as_a_move_of_every_address) {
+  Host moved;
+  moved.table.announce();
+  ASSERT_EQ(moved.sent.size(), 2U);
+  NeighbourConfig c;
+  c.mac = kMac3;
+  c.addresses = {{ip4(2), 24, {}}, {ip6(2), 64, {}}};
+  Host peer(c);
+  for (const IpAddress& ip : {ip4(1), ip6(1)}) {
+    EXPECT_EQ(peer.resolve(ip), Resolved::kAsking);
+    EXPECT_EQ(peer.hear(reply(kMac2, ip, ip.v6 ? ip6(2) : ip4(2), kMac3)), DropReason::kNone);
+    EXPECT_EQ(peer.resolve(ip), Resolved::kReady);
+  }
+  peer.sent.clear();
+  for (const Bytes8& f : moved.sent) EXPECT_EQ(peer.hear(f, kSecond), DropReason::kNone);
+  EXPECT_EQ(peer.sent.size(), 2U);  // asks everybody about both
+}
+
+TEST(NeighbourTable, doubt__checks_a_neighbour_at_once) {
+  Host h;
+  h.resolve(ip4(2));
+  h.hear(reply(kMac2, ip4(2), ip4(1)));
+  h.sent.clear();
+  h.table.doubt(ip4(3), kSecond);  // unknown: nothing to check
+  h.table.tick(kSecond);
+  EXPECT_TRUE(h.sent.empty());
+  h.table.doubt(ip4(2), kSecond);
+  h.table.tick(kSecond);
+  ASSERT_EQ(h.sent.size(), 1U);
+  h.last();
+  EXPECT_EQ(h.to, kMac2);  // the known MAC first
+  EXPECT_EQ(h.resolve(ip4(2), kSecond), Resolved::kReady);
+}
+
 TEST_P(Both, receive__our_own_address_from_another_host_is_a_conflict) {
   Host h;
   h.hear(request(kMac2, ip(1), ip(3)));
