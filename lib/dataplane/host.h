@@ -67,6 +67,7 @@ class Host final : private ControlIo, private GroupPort, private StatsSource {
   bool emit(std::size_t port, const wire::Encap& encap, std::uint16_t src_port, std::span<const std::uint8_t> bytes);
   void emit_frame(std::size_t port, std::span<const std::uint8_t> frame);
   void look_up_macs(ConnIndex conn);
+  std::vector<IpAddress> peers_behind(PlaneId plane, const IpAddress& neighbour) const;
   GroupPlan group_plan() const;
   HostInfo host_info();
 
