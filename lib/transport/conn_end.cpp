@@ -200,13 +200,19 @@ void ControlRole::shutdown(Nanos deadline) {
   }
 }
 
+// By the planes that a connection uses, not by the addresses that it has proven: a plane without a
+// neighbour has proven nothing yet.
 void ControlRole::neighbour_changed(PlaneId plane, const IpAddress& peer) {
-  for (const std::uint32_t i : peers_.at_address(peer)) {
-    Conn* c = conn_at(ConnIndex{i});
-    if (c == nullptr || !c->in_roles) continue;
+  for (const auto& c : conns_) {
+    if (!c || !c->in_roles) continue;
+    const PlanePair* planes = c->params.planes.data();
+    const bool uses = std::any_of(planes, planes + c->params.n_planes, [&](const PlanePair& p) {
+      return p.plane == plane && p.peer == peer;
+    });
+    if (!uses) continue;
     Command changed;
     changed.kind = CommandKind::kPeerAddress;
-    changed.id = i;
+    changed.id = c->params.index.v;
     changed.path = plane.v;
     command(c->group, Side::kTx, changed);
   }

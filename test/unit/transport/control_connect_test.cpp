@@ -282,6 +282,26 @@ TEST(ControlConnect, a_plane_that_is_dark_does_not_stop_control) {
   }
 }
 
+// A neighbour that answers late: its plane has proven nothing until then, and is to be used.
+TEST(ControlConnect, neighbour_of_an_unproven_plane_reaches_the_transmit_role) {
+  Pair p(31);
+  p.net.attach(Net::address(2, 1), nullptr);
+  const std::uint64_t t = p.connect(10 * kSecond, 0);
+  p.accept(p.b->await_kind(Kind::kConnectRequest));
+  ASSERT_EQ(p.a->await_token(t).status, ControlStatus::kOk);
+  auto& told = p.a->groups[0]->peer_addresses;
+  told.clear();
+  p.a->role->neighbour_changed(PlaneId{0}, Net::address(2, 1));  // not that plane's
+  p.a->role->neighbour_changed(PlaneId{1}, Net::address(3, 1));  // not that peer's
+  p.net.run(kMillisecond);
+  EXPECT_TRUE(told.empty());
+  p.a->role->neighbour_changed(PlaneId{1}, Net::address(2, 1));
+  p.net.run(kMillisecond);
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].id, p.a->groups[0]->conn_params.begin()->first);
+  EXPECT_EQ(told[0].path, 1U);
+}
+
 TEST(ControlConnect, failure_reported_by_the_transmit_role_takes_everything_down) {
   Pair p(13);
   const Pair::Ends e = p.open();

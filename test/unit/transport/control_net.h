@@ -37,6 +37,7 @@ class FakeGroup final : public GroupPort {
   std::map<StreamHandle, Command> tx_stops;     // last kStopStream of each stream
   std::map<StreamHandle, StreamParams> params;  // of each stream ever installed
   std::map<std::uint32_t, ConnParams> conn_params;
+  std::vector<Command> peer_addresses;  // every kPeerAddress
   std::size_t capacity = 4;
   bool drains = true;            // kDrainStream is answered at once
   std::set<CommandKind> refuse;  // answered with ok = false by RX
@@ -144,8 +145,11 @@ class FakeGroup final : public GroupPort {
       case CommandKind::kRemoveStream:
         remove_stream(s, c, is_rx);
         break;
-      case CommandKind::kChangePort:
       case CommandKind::kPeerAddress:
+        EXPECT_TRUE(!is_rx && s.conns.contains(c.id));
+        peer_addresses.push_back(c);
+        break;
+      case CommandKind::kChangePort:
         break;
     }
     return r;
