@@ -3,8 +3,6 @@
 #include <sys/random.h>
 
 #include <algorithm>
-#include <cstdlib>
-
 namespace metaroce {
 namespace {
 
@@ -168,8 +166,8 @@ bool Host::send_to(PlaneId plane, const IpAddress& local, const IpAddress& peer,
 
 std::uint64_t Host::secret_random() {
   std::uint64_t v = 0;
-  // 8 bytes from an initialised kernel pool never fall short; before that the call waits.
-  if (getrandom(&v, sizeof v, 0) != sizeof v) std::abort();
+  // Never falls short for 8 bytes; waits at boot until the kernel's pool is seeded.
+  while (getrandom(&v, sizeof v, 0) != sizeof v) {}
   return v;
 }
 
