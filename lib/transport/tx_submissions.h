@@ -23,13 +23,14 @@ void TxRole<Q, Io, Cc>::take_submissions() {
   }
 }
 
-// False: the entry names a stream that is not the client's (dropped, counted). `consumed` false:
+// False: the entry names a stream that is not the client's, or is gone (dropped, counted). `consumed` false:
 // no room now.
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::take_one(const WorkRequest& w, ClientId client, bool& consumed) {
   SendStream* s = find_stream(w.stream);
   consumed = true;
   if (s == nullptr || s->params.client != client) return false;
+  if (s->stopped && !cqs_.valid(s->params.send_cq)) return false;  // closed: nobody listens any more
   if (!s->has_room()) { consumed = false; return true; }
   // Half of the pool is common, the other half a share of each client: requests that wait for
   // ever, for a peer's receives say, do not keep other clients from working.

@@ -272,6 +272,27 @@ TEST(Review, work_pool__one_client_does_not_take_all) {
   EXPECT_TRUE(p.w.run_until([&] { return p.w.a.sent_completions.size() == 1; }, 5 * kMillisecond));
 }
 
+// What is left in the ring for a closed stream whose queue is gone blocks no other stream.
+TEST(Review, submissions__of_a_closed_stream_without_a_queue_are_dropped) {
+  WorldOptions o;
+  o.streams = 2;
+  Pair p(o);
+  Command k;
+  k.kind = CommandKind::kStopStream;
+  k.id = p.w.handle(0);
+  ASSERT_TRUE(p.w.a.to_tx(k).ok);
+  ASSERT_TRUE(p.w.a.to_rx(k).ok);
+  k.kind = CommandKind::kRemoveCq;
+  k.id = 0;
+  ASSERT_TRUE(p.w.a.to_tx(k).ok);
+  ASSERT_TRUE(p.w.a.to_rx(k).ok);
+  ASSERT_TRUE(p.w.a.sends.push(write_of(p.w, 0, p.src, p.dst, 100)));
+  ASSERT_TRUE(p.w.a.receives.push(receive_of(p.w, 0, p.src, 100)));
+  p.run(kMillisecond);
+  EXPECT_EQ(p.w.a.sends.room(1024), 1024U);
+  EXPECT_EQ(p.w.a.receives.room(1024), 1024U);
+}
+
 // [MR-6.6.6]
 TEST(Review, bad_stream__is_a_remote_invalid_request) {
   Pair p(WorldOptions{});
