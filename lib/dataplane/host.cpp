@@ -184,6 +184,7 @@ bool Host::to_tx(const Command& c) {
   if (c.kind == CommandKind::kAddConn) {
     const ConnParams& p = *c.conn;
     planes_of_[p.index.v].assign(p.planes.begin(), p.planes.begin() + p.n_planes);
+    for (unsigned i = 0; i < p.n_planes; ++i) group_->macs.clear(p.index, i);  // of the index's former owner
     look_up_macs(p.index);
   } else if (c.kind == CommandKind::kPeerAddress) {
     look_up_macs(ConnIndex{c.id});

@@ -138,7 +138,8 @@ void RxRole<Q, Io>::take_receives() {
     for (std::uint32_t i = 0; i < kPerClient && client.submissions.peek(w); ++i) {
       const std::uint32_t slot = stream_slot(w.stream);
       RecvStream* s = slot < streams_.size() ? &streams_[slot] : nullptr;
-      if (s == nullptr || !s->used || s->params.handle != w.stream || s->params.client != client.client) {
+      if (s == nullptr || !s->used || s->params.handle != w.stream || s->params.client != client.client ||
+          (s->stopped() && !cqs_.valid(s->params.recv_cq))) {
         ++counters_.bad_submissions;
         client.submissions.drop();
         continue;

@@ -45,7 +45,7 @@ void TxRole<Q, Io, Cc>::finish_work(SendStream& s) {
       conns_[s.params.conn.v].acked_bytes += w.length;
     }
     complete(s, w, status);
-    work_.give(slot);
+    give_work(slot);
     s.pop_oldest();
   }
 }
@@ -63,7 +63,7 @@ void TxRole<Q, Io, Cc>::retire() {
   if (!zombies_.empty()) [[unlikely]] {
     std::erase_if(zombies_, [&](std::uint32_t slot) {
       if (io_.busy(slot)) return false;
-      work_.give(slot);
+      give_work(slot);
       return true;
     });
   }

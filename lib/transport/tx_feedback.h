@@ -157,6 +157,8 @@ void TxRole<Q, Io, Cc>::on_nack(Conn& c, std::uint8_t path, const NackInfo& n) {
     resolve(c, path, static_cast<unsigned>(i), Lost::kRejected);
     end_nack(c, *s);
     finish_work(*s);
+  } else if (s->is_acked(r.spn)) {  // it arrived by another transmission: nothing to wait for
+    resolve(c, path, static_cast<unsigned>(i), Lost::kRejected);
   } else {
     StandingNack& k = s->nack;
     if (!k.active) { k.since = now_; k.rounds = 0; }

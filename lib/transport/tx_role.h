@@ -55,6 +55,7 @@ class TxRole {
 
   TxRole(const TransportConfig& config, const TxLimits& limits, std::uint32_t max_paths, Queues& queues, Io& io)
       : config_(config), q_(queues), io_(io), memory_(config.max_regions), cqs_(config.max_cqs), work_(limits.work_requests),
+        work_held_(1U << 16), work_share_(std::max(1U, limits.work_requests / 2 / std::max(1U, config.max_clients))),
         blocks_(limits.blocks), nodes_(limits.resend_nodes), conns_(config.max_connections),
         streams_(config.max_streams), path_shift_(std::bit_width(std::bit_ceil(max_paths)) - 1) {
     clients_.reserve(config.max_clients);
@@ -176,6 +177,10 @@ class TxRole {
   void finish_work(SendStream& s);
   void complete(SendStream& s, const WorkState& w, WorkStatus status);
   void retire();
+  void give_work(std::uint32_t slot) {
+    --work_held_[work_[slot].client.v];
+    work_.give(slot);
+  }
 
   const TransportConfig& config_;
   Queues& q_;
@@ -184,6 +189,8 @@ class TxRole {
   MemoryTable memory_;
   CompletionQueues cqs_;
   FixedPool<WorkState> work_;
+  std::vector<std::uint32_t> work_held_;  // by client id: slots of work_
+  std::uint32_t work_share_;              // of each client, whatever the others hold
   FixedPool<TxBlock> blocks_;
   FixedPool<ResendNode> nodes_;
   std::vector<Conn> conns_;

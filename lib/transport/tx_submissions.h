@@ -23,19 +23,24 @@ void TxRole<Q, Io, Cc>::take_submissions() {
   }
 }
 
-// False: the entry names a stream that is not the client's (dropped, counted). `consumed` false:
+// False: the entry names a stream that is not the client's, or is gone (dropped, counted). `consumed` false:
 // no room now.
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::take_one(const WorkRequest& w, ClientId client, bool& consumed) {
   SendStream* s = find_stream(w.stream);
   consumed = true;
   if (s == nullptr || s->params.client != client) return false;
+  if (s->stopped && !cqs_.valid(s->params.send_cq)) return false;  // closed: nobody listens any more
   if (!s->has_room()) { consumed = false; return true; }
-  if (work_.used() == work_.size() || !cqs_.reserve(s->params.send_cq)) {
-    if (work_.used() == work_.size()) ++counters_.no_work;
+  // Half of the pool is common, the other half a share of each client: requests that wait for
+  // ever, for a peer's receives say, do not keep other clients from working.
+  const bool common = work_.used() < work_.size() / 2;
+  if (!common && (work_held_[client.v] >= work_share_ || work_.used() == work_.size())) {
+    ++counters_.no_work;
     consumed = false;
     return true;
   }
+  if (!cqs_.reserve(s->params.send_cq)) { consumed = false; return true; }
   std::uint8_t* local = nullptr;
   WorkStatus bad = WorkStatus::kSuccess;
   if (w.op > static_cast<std::uint8_t>(WorkOp::kSendImm)) bad = WorkStatus::kLocalOperation;
@@ -44,6 +49,7 @@ bool TxRole<Q, Io, Cc>::take_one(const WorkRequest& w, ClientId client, bool& co
     bad = WorkStatus::kLocalProtection;
 
   const std::uint32_t slot = work_.take();
+  ++work_held_[client.v];
   WorkState& state = work_[slot];
   state = WorkState{};
   state.wr_id = w.wr_id;

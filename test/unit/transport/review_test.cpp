@@ -244,6 +244,55 @@ TEST(Review, credit_probe__does_not_insist_on_a_dead_path) {
   EXPECT_TRUE(p.w.run_until([&] { return p.w.a.sent_completions.size() == 1; }, 300 * kMillisecond));
 }
 
+// Requests that wait for a peer's receives leave room in the pool for other clients.
+TEST(Review, work_pool__one_client_does_not_take_all) {
+  WorldOptions o;
+  o.limits.work_requests = 64;
+  o.config.max_clients = 4;
+  o.send_depth = 128;
+  Pair p(o);
+  for (std::uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(p.w.a.sends.push(send_of(p.w, 0, p.src, 100, i)));
+  p.run(kMillisecond);
+  SpscRing<WorkRequest> sends(16);
+  ClientParams client{ClientId{2}, sends.consumer()};
+  Command k;
+  k.kind = CommandKind::kAddClient;
+  k.client = &client;
+  ASSERT_TRUE(p.w.a.to_tx(k).ok);
+  StreamParams s = p.w.a.tx.stream(p.w.handle(0))->params;
+  s.client = ClientId{2};
+  s.own_number = s.peer_number = 1;
+  s.handle = p.w.handle(1);
+  k = {};
+  k.kind = CommandKind::kAddStream;
+  k.stream = &s;
+  ASSERT_TRUE(p.w.a.to_tx(k).ok);
+  ASSERT_TRUE(p.w.b.to_rx(k).ok);
+  ASSERT_TRUE(sends.push(write_of(p.w, 1, p.src, p.dst, 100)));
+  EXPECT_TRUE(p.w.run_until([&] { return p.w.a.sent_completions.size() == 1; }, 5 * kMillisecond));
+}
+
+// What is left in the ring for a closed stream whose queue is gone blocks no other stream.
+TEST(Review, submissions__of_a_closed_stream_without_a_queue_are_dropped) {
+  WorldOptions o;
+  o.streams = 2;
+  Pair p(o);
+  Command k;
+  k.kind = CommandKind::kStopStream;
+  k.id = p.w.handle(0);
+  ASSERT_TRUE(p.w.a.to_tx(k).ok);
+  ASSERT_TRUE(p.w.a.to_rx(k).ok);
+  k.kind = CommandKind::kRemoveCq;
+  k.id = 0;
+  ASSERT_TRUE(p.w.a.to_tx(k).ok);
+  ASSERT_TRUE(p.w.a.to_rx(k).ok);
+  ASSERT_TRUE(p.w.a.sends.push(write_of(p.w, 0, p.src, p.dst, 100)));
+  ASSERT_TRUE(p.w.a.receives.push(receive_of(p.w, 0, p.src, 100)));
+  p.run(kMillisecond);
+  EXPECT_EQ(p.w.a.sends.room(1024), 1024U);
+  EXPECT_EQ(p.w.a.receives.room(1024), 1024U);
+}
+
 // [MR-6.6.6]
 TEST(Review, bad_stream__is_a_remote_invalid_request) {
   Pair p(WorldOptions{});
