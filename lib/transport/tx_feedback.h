@@ -11,6 +11,8 @@ void TxRole<Q, Io, Cc>::take_feedback() {
   for (unsigned n = 0; n < 256 && q_.rx_to_tx.pop(e); ++n) {
     if (e.conn.v >= conns_.size() || !conns_[e.conn.v].used || conns_[e.conn.v].failed) continue;
     Conn& c = conns_[e.conn.v];
+    // Left over from an earlier connection at this index, which had more paths.
+    if (e.kind != RxToTxKind::kStreamAck && e.path >= c.paths.size()) continue;
     switch (e.kind) {
       case RxToTxKind::kPathAck: on_path_ack(c, e.path, e.ack, e.received_at); break;
       case RxToTxKind::kStreamAck: on_stream_ack(c, e.stream); break;
@@ -40,6 +42,7 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     case AckCheck::kOk: break;
   }
   heard(c, p);
+  p.epoch_confirmed = true;
   p.highest_acked = serial_max(p.highest_acked, a.highest);
   const auto late = static_cast<std::uint16_t>(a.late - p.peer_late);
   if (late != 0 && late < 0x8000) {
@@ -60,8 +63,9 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     const std::int32_t top = a.highest - p.seq.floor;
     // A sample only from the ACK that newly acknowledges `highest`. [MR-7.3.2]
     if (top >= 0 && newly.test(static_cast<unsigned>(top)) && a.ack_delay_64ns != wire::kNoDelaySample) {
-      const std::int32_t units = to_wire_time(received_at) - a.timestamp_echo - static_cast<std::int32_t>(a.ack_delay_64ns);
-      if (units >= 0) p.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
+      // 64 bits: the peer chose the echo, and the difference may be as low as it can get.
+      const std::int64_t units = std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
+      if (units > 0) p.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
     }
     apply_acked(c, p, newly, bytes);
     p.last_progress = now_;
@@ -153,6 +157,10 @@ void TxRole<Q, Io, Cc>::on_nack(Conn& c, std::uint8_t path, const NackInfo& n) {
     finish_work(*s);
   } else {
     if (n.spn != r.spn) return counters_.drops.add(DropReason::kNackUnknown);
+    if (s->is_acked(r.spn)) {  // another copy arrived and its cumulative number came first
+      resolve(c, path, static_cast<unsigned>(i), Lost::kRejected);
+      return settle(c, path);
+    }
     StandingNack& k = s->nack;
     if (!k.active) { k.since = now_; k.rounds = 0; }
     if (!k.active || n.spn <= k.spn) {
