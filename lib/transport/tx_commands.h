@@ -266,6 +266,8 @@ void TxRole<Q, Io, Cc>::start_port_change(Conn& c, std::uint8_t path, std::uint1
 }
 
 // An epoch starts with nothing unresolved. FLUSHes carry nothing and are simply forgotten. [MR-9.3.2]
+// One of which the peer acknowledged nothing goes on under the new port: the peer may not know it,
+// and would take two steps at once for garbage, for ever. [MR-9.3.7]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::try_port_change(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];
@@ -273,10 +275,10 @@ void TxRole<Q, Io, Cc>::try_port_change(Conn& c, std::uint8_t path) {
   p.seq.unresolved.clear();
   p.seq.floor = p.seq.next;
   p.source_port = p.wanted_port;
-  if (p.epoch_seen) {  // the peer follows one step only: an epoch that it has not seen is used on
+  if (p.epoch_confirmed) {
     ++p.epoch;
-    p.epoch_seen = false;
     ++counters_.epoch_changes;
+    p.epoch_confirmed = false;
   }
   p.draining = false;
   p.dirty = p.suspect = false;

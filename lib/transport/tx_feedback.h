@@ -43,7 +43,7 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     case AckCheck::kOk: break;
   }
   heard(c, p);
-  p.epoch_seen = true;
+  p.epoch_confirmed = true;
   p.highest_acked = serial_max(p.highest_acked, a.highest);
   const auto late = static_cast<std::uint16_t>(a.late - p.peer_late);
   if (late != 0 && late < 0x8000) {
@@ -64,8 +64,9 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     const std::int32_t top = a.highest - p.seq.floor;
     // A sample only from the ACK that newly acknowledges `highest`. [MR-7.3.2]
     if (top >= 0 && newly.test(static_cast<unsigned>(top)) && a.ack_delay_64ns != wire::kNoDelaySample) {
-      const std::int32_t units = to_wire_time(received_at) - a.timestamp_echo - static_cast<std::int32_t>(a.ack_delay_64ns);
-      if (units >= 0) p.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
+      // 64 bits: the peer chose the echo, and the difference may be as low as it can get.
+      const std::int64_t units = std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
+      if (units > 0) p.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
     }
     apply_acked(c, p, newly, bytes);
     p.last_progress = now_;

@@ -35,8 +35,9 @@ bool TxRole<Q, Io, Cc>::resolve(Conn& c, std::uint8_t path, unsigned bit, Lost h
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::queue_resend(Conn& c, SendStream& s, std::uint8_t path, const TxRecord& r, Lost how) {
   const std::uint32_t losses = r.losses + (how == Lost::kGap ? 1U : 0U);
-  if (losses > config_.retry_limit) {  // [MR-7.4.1]
+  if (losses >= config_.retry_limit) {  // [MR-7.5.1]
     s.fail(r.spn, WorkStatus::kRetryExceeded);
+    end_nack(c, s);  // what waits behind a NACK is nobody's any more
     finish_work(s);
     return true;
   }

@@ -181,7 +181,11 @@ int TxRole<Q, Io, Cc>::pick_resend_path(Conn& c, const ResendNode& n) {
   const bool same = !n.timed_out && n.losses < 2 && c.path_open(n.path) &&
                     io_.ready(c.params.index, c.plane_slots[n.path]);
   if (same) return n.path;
-  const int other = pick_path(c);
+  int other = pick_path(c);
+  if (other == n.path) {  // the rotation came by: one further, if there is one
+    c.run_left = 0;
+    other = pick_path(c);
+  }
   if (other >= 0) return other;
   // All windows closed: a resend may still use its own path when nothing is in flight there; when
   // every path is silent, that is the only way to learn that one lives again.
@@ -205,6 +209,7 @@ bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std
   if (bytes != 0 &&
       memory_.translate(w.lkey, s.params.pd, 0, w.local + offset, bytes, payload) != AccessError::kNone) {
     s.fail(spn, WorkStatus::kLocalProtection);  // deregistered while posted
+    end_nack(c, s);
     finish_work(s);
     return false;
   }
