@@ -46,8 +46,9 @@ enum class RequestKind : std::uint16_t {
   kConnect,        // peer, service, spec, timeout        -> stream, group, private data
   kClose,          // id = stream, timeout
   kStats,          // id = stream, first path             -> Stats
+  kMovePath,       // id = stream, first path = which, service = UDP source port (0: draw one)
 };
-inline constexpr auto kLastRequest = RequestKind::kStats;
+inline constexpr auto kLastRequest = RequestKind::kMovePath;
 
 inline constexpr std::size_t kHostBytes = 64;      // name of a host with its final zero
 inline constexpr std::size_t kPrivateBytes = 128;

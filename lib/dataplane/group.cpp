@@ -102,7 +102,7 @@ void Group::pass_to_control(std::size_t port, const std::uint8_t* frame, std::ui
 
 std::uint32_t Group::tx_pass(Nanos now) {
   const std::uint32_t n = tx_.poll(now);
-  for (auto& o : outs_) o->flush();
+  for (auto& o : outs_) o->flush(now);
   return n;
 }
 

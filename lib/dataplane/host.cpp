@@ -2,6 +2,7 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace metaroce {
@@ -104,8 +105,21 @@ void Host::control_pass(Nanos now) {
   while (!changed_.empty()) {
     const auto [plane, ip] = changed_.back();
     changed_.pop_back();
-    control_->neighbour_changed(plane, ip);
+    for (const IpAddress& peer : peers_behind(plane, ip)) control_->neighbour_changed(plane, peer);
   }
+}
+
+// The peers of connections that are reached through this neighbour: itself, or all behind a gateway.
+std::vector<IpAddress> Host::peers_behind(PlaneId plane, const IpAddress& neighbour) const {
+  std::vector<IpAddress> peers;
+  const std::uint8_t port = port_of_plane_[plane.v];
+  for (const auto& [conn, planes] : planes_of_) {
+    for (const PlanePair& p : planes) {
+      const bool known = std::find(peers.begin(), peers.end(), p.peer) != peers.end();
+      if (p.plane == plane && !known && neighbours_[port]->next_hop(p.peer) == neighbour) peers.push_back(p.peer);
+    }
+  }
+  return peers;
 }
 
 bool Host::emit(std::size_t port, const wire::Encap& encap, std::uint16_t src_port, std::span<const std::uint8_t> bytes) {

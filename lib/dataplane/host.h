@@ -68,6 +68,7 @@ class Host final : private ControlIo, private GroupPort, private StatsSource {
   void emit_frame(std::size_t port, std::span<const std::uint8_t> frame);
   void look_up_macs(ConnIndex conn);
   void watch_links(Nanos now);
+  std::vector<IpAddress> peers_behind(PlaneId plane, const IpAddress& neighbour) const;
   GroupPlan group_plan() const;
   HostInfo host_info();
 

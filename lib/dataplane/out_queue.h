@@ -1,7 +1,9 @@
 // Transmit side of one port's queue: what TX built, what RX answers and what control sends,
 // joined into bursts. Owned by the TX lcore; RX and control hand packets in through rings of
 // mbufs. A port that is full keeps at most kStash packets here and pushes back: `ready()` is what
-// the TX role asks before it builds another one.
+// the TX role asks before it builds another one. A port that takes nothing for kGiveUp (its peer is
+// gone or sleeps) loses what is here, like a dead link: the packets refer to applications' buffers,
+// which could not be given back otherwise.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +11,7 @@
 
 #include <rte_ethdev.h>
 
+#include "base/units.h"
 #include "dataplane/fault_hook.h"
 #include "dataplane/port.h"
 #include "dataplane/rte_queue.h"
@@ -18,6 +21,7 @@ namespace metaroce {
 class OutQueue {
  public:
   static constexpr std::uint16_t kBurst = 32, kStash = 3 * kBurst;
+  static constexpr Nanos kGiveUp = 100 * kMillisecond;
 
   OutQueue(Port& port, std::uint16_t queue, FaultHook* faults)
       : answers(256, port.socket()), control(64, port.socket()), port_(port), queue_(queue), faults_(faults),
@@ -42,14 +46,22 @@ class OutQueue {
     if (n_ >= kBurst) transmit();
   }
   // Takes in answers and control packets (they wait for nobody) and sends what there is.
-  void flush() {
+  void flush(Nanos now) {
     rte_mbuf* m = nullptr;
     while (n_ < kStash - 2 && (answers.pop(m) || control.pop(m))) {
       if (faults_ == nullptr || encap_bytes_ == 0) stash_[n_++] = m;
       else push_faulty(m);
     }
     if (n_ != 0) transmit();
+    if (n_ == 0 || moved_) moved_at_ = now;
+    moved_ = false;
+    if (now - moved_at_ >= kGiveUp) [[unlikely]] {
+      discarded_ += n_;
+      rte_pktmbuf_free_bulk(stash_, n_);
+      n_ = 0;
+    }
   }
+  [[nodiscard]] std::uint64_t discarded() const { return discarded_; }
   [[nodiscard]] Port& port() const { return port_; }
   [[nodiscard]] std::uint16_t queue() const { return queue_; }
 
@@ -72,6 +84,7 @@ class OutQueue {
     const std::uint16_t sent = rte_eth_tx_burst(port_.id(), queue_, stash_, n_);
     if (sent != 0 && sent < n_) std::copy(stash_ + sent, stash_ + n_, stash_);
     n_ = static_cast<std::uint16_t>(n_ - sent);
+    moved_ |= sent != 0;
   }
 
   Port& port_;
@@ -79,6 +92,9 @@ class OutQueue {
   FaultHook* faults_;
   std::uint32_t encap_bytes_;
   std::uint16_t n_ = 0;
+  bool moved_ = false;      // the port took something since the last flush
+  Nanos moved_at_ = 0;
+  std::uint64_t discarded_ = 0;
   rte_mbuf* stash_[kStash];
 };
 

@@ -2,6 +2,7 @@
 // and the copy into final memory. rx-owned.
 #pragma once
 
+#include <array>
 #include <cstring>
 #include <vector>
 
@@ -20,9 +21,10 @@ class RxIo {
   // Remembers how to answer this connection on this plane: the last packet's addresses, swapped.
   void learn(ConnIndex conn, unsigned plane_slot, const RxPacket& p) {
     Reply& r = replies_[conn.v * planes_ + plane_slot];
-    std::uint64_t who = p.port.v, ip = 0;
+    std::uint64_t who = (p.port.v + 1U) | (p.v6 ? 0x8000U : 0U);  // 0: nobody yet
+    std::array<std::uint64_t, 2> ip{};
     std::memcpy(reinterpret_cast<std::uint8_t*>(&who) + 2, p.src_mac, 6);
-    std::memcpy(&ip, p.src_ip + (p.v6 ? 8 : 0), p.v6 ? 8 : 4);
+    std::memcpy(ip.data(), p.src_ip, p.v6 ? 16 : 4);
     if (r.who == who && r.ip == ip) [[likely]] return;
     r.who = who;
     r.ip = ip;
@@ -74,7 +76,8 @@ class RxIo {
 
  private:
   struct Reply {
-    std::uint64_t who = 0, ip = 0;
+    std::uint64_t who = 0;
+    std::array<std::uint64_t, 2> ip{};
     wire::Encap encap;
     std::uint16_t port = 0;
   };

@@ -3,12 +3,17 @@
 // whose DMA does not reach the application's memory). tx-owned.
 //
 // A work request's buffer is given back when no mbuf refers to it: refs_[work] counts them. The
-// count is atomic because a port that hands mbufs to another lcore (ring) frees them there.
+// count is atomic because a port that hands mbufs to another lcore (ring) frees them there. The
+// counts outlive this object while any is not 0: mbufs that lie in stashes and ports are freed when
+// those are closed, after the roles.
 #pragma once
 
 #include <atomic>
 #include <memory>
+#include <new>
 #include <vector>
+
+#include <rte_malloc.h>
 
 #include "dataplane/out_queue.h"
 #include "dataplane/rx_io.h"
@@ -46,8 +51,14 @@ class TxIo {
   TxIo(std::vector<OutQueue*> outs, std::array<std::uint8_t, 256> port_of_plane, const PeerMacs& macs,
        std::uint32_t max_connections, std::uint32_t work_slots, std::uint8_t data_dscp)
       : outs_(std::move(outs)), port_of_plane_(port_of_plane), macs_(macs), planes_(outs_.size()),
-        ways_(std::size_t{max_connections} * planes_), refs_(work_slots), dscp_(data_dscp) {}
-  ~TxIo() { rte_pktmbuf_free(mbuf_); }
+        ways_(std::size_t{max_connections} * planes_), refs_(make_refs(work_slots)), n_refs_(work_slots), dscp_(data_dscp) {}
+  ~TxIo() {
+    rte_pktmbuf_free(mbuf_);
+    for (std::uint32_t i = 0; i < n_refs_; ++i)
+      if (busy(i)) return;  // the memory goes with EAL
+    rte_free(refs_);
+  }
+  TxIo(const TxIo&) = delete;
 
   bool install(const ConnParams& p) {
     if (p.n_planes > planes_) return false;
@@ -90,6 +101,12 @@ class TxIo {
     bool resolved = false;
     wire::Encap encap;
   };
+  static std::atomic<std::uint32_t>* make_refs(std::uint32_t n) {
+    auto* p = static_cast<std::atomic<std::uint32_t>*>(rte_zmalloc("metaroce", n * sizeof(std::atomic<std::uint32_t>), RTE_CACHE_LINE_SIZE));
+    if (p == nullptr) throw std::bad_alloc();
+    for (std::uint32_t i = 0; i < n; ++i) new (p + i) std::atomic<std::uint32_t>(0);
+    return p;
+  }
   static void release(void*, void* ref) {
     static_cast<std::atomic<std::uint32_t>*>(ref)->fetch_sub(1, std::memory_order_release);
   }
@@ -101,7 +118,8 @@ class TxIo {
   const PeerMacs& macs_;
   std::size_t planes_;
   std::vector<Way> ways_;
-  std::vector<std::atomic<std::uint32_t>> refs_;
+  std::atomic<std::uint32_t>* refs_;
+  std::uint32_t n_refs_;
   std::uint8_t dscp_;
   Way* current_ = nullptr;
   rte_mbuf* mbuf_ = nullptr;

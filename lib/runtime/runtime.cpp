@@ -1,5 +1,6 @@
 #include "runtime/runtime.h"
 
+#include <numa.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -92,6 +93,7 @@ std::unique_ptr<Runtime> Runtime::create(const config::DaemonConfig& config, con
   }
   if (!r->inline_) {
     r->plan_workers(config);
+    r->warn_remote_memory();
     if (!r->launch(error)) return nullptr;
   }
   return r;
@@ -173,6 +175,22 @@ void Runtime::plan_workers(const config::DaemonConfig& config) {
   }
 }
 
+// An lcore on another NUMA node than its port pays for every packet: said once, at start.
+void Runtime::warn_remote_memory() {
+  if (numa_available() < 0) return;
+  for (std::size_t i = 0; i < hosts_.size(); ++i) {
+    for (const auto& w : workers_) {
+      const bool works = std::any_of(w->tasks.begin(), w->tasks.end(), [&](const Task& t) { return t.group == &hosts_[i]->group(); });
+      const int node = numa_node_of_cpu(static_cast<int>(w->cpu));
+      for (const PortPlan& p : hosts_[i]->ports()) {
+        if (!works || node < 0 || p.port->socket() < 0 || p.port->socket() == node) continue;
+        report_.push_back(fmt::format("warning: host {}: CPU {} is on NUMA node {}, port of plane {} on node {}; give the group a CPU of node {}",
+                                      hosts_[i]->name(), w->cpu, node, p.plane, p.port->socket(), p.port->socket()));
+      }
+    }
+  }
+}
+
 bool Runtime::launch(std::string& error) {
   for (auto& w : workers_) {
     w->running.store(true, std::memory_order_release);
@@ -197,10 +215,13 @@ int Runtime::worker_main(void* arg) {
 void Runtime::work(Worker& w) {
   std::uint32_t empty = 0;
   while (!stop_.load(std::memory_order_relaxed)) {
-    if (pause_.load(std::memory_order_acquire)) [[unlikely]] {
-      w.paused.store(true, std::memory_order_release);
-      while (pause_.load(std::memory_order_acquire) && !stop_.load(std::memory_order_relaxed)) sched_yield();
-      w.paused.store(false, std::memory_order_release);
+    // Sequentially consistent, and looked at again after `paused` was taken back: a worker that was
+    // descheduled here may not run into the next pause believed to be paused still.
+    if (pause_.load()) [[unlikely]] {
+      w.paused.store(true);
+      while (pause_.load() && !stop_.load(std::memory_order_relaxed)) sched_yield();
+      w.paused.store(false);
+      continue;
     }
     const Nanos now = clock_->now();
     std::uint32_t moved = 0;
@@ -251,17 +272,17 @@ void Runtime::reconnect_ports(Nanos now) {
   bool needed = false;
   for (auto& h : hosts_) needed |= h->needs_reconnect();
   if (!needed) return;
-  pause_.store(true, std::memory_order_release);
+  pause_.store(true);
   const auto all_paused = [&] {
     return std::all_of(workers_.begin(), workers_.end(), [](const auto& w) {
-      return w->paused.load(std::memory_order_acquire) || !w->running.load(std::memory_order_acquire);
+      return w->paused.load() || !w->running.load(std::memory_order_acquire);
     });
   };
   while (!all_paused() && clock_->now() - now < 50 * kMillisecond) sched_yield();
   if (all_paused()) {
     for (auto& h : hosts_) [[maybe_unused]] const Status tried = h->reconnect();  // the peer may be away still
   }
-  pause_.store(false, std::memory_order_release);
+  pause_.store(false);
 }
 
 Runtime::~Runtime() {

@@ -52,6 +52,7 @@ class Runtime {
   void plan_workers(const config::DaemonConfig& config);
   static int worker_main(void* arg);
   void work(Worker& w);
+  void warn_remote_memory();
   void reconnect_ports(Nanos now);
 
   bool inline_ = false;

@@ -33,7 +33,7 @@ class EcnAimd {
     bool skip = false;          // one rotation without new packets
   };
   struct Conn {
-    Bytes window = 0, max = 0;
+    Bytes window = 0, min = 0, max = 0;
     Bytes packet = 4096;
     std::uint32_t paths = 1;
   };
@@ -49,11 +49,13 @@ class EcnAimd {
                     std::uint32_t packet, Nanos handshake_rtt, Mbps line_rate) {
     c.packet = packet;
     c.paths = n;
-    c.max = config.max_window;
-    const Bytes each =
-        std::max<Bytes>(initial_window(config, handshake_rtt, line_rate) / n, 2 * c.packet);
+    c.max = std::max<Bytes>(config.max_window, n * c.packet);
+    c.min = std::min(config.min_window, c.max);
+    const Bytes whole = std::clamp(initial_window(config, handshake_rtt, line_rate), c.min, c.max);
+    const Bytes each = std::min(std::max<Bytes>(whole / n, 2 * c.packet), c.max / n);
     for (std::uint32_t i = 0; i < n; ++i) paths[i].window = each;
     c.window = each * n;
+    c.min = std::min(c.min, c.window);  // the division rounded down
   }
 
   static void on_ack(Conn& c, Path& p, Bytes acked, std::uint32_t packets, std::uint32_t ce,
@@ -81,7 +83,7 @@ class EcnAimd {
     } else if (lossy && p.lossy_before) {
       shrink(c, p, p.window / 2);
     } else if (p.used_fully && c.window < c.max) {
-      const Bytes step = std::max<Bytes>(c.packet / c.paths, p.window / 32);
+      const Bytes step = std::min(std::max<Bytes>(c.packet / c.paths, p.window / 32), c.max - c.window);
       p.window += step;
       c.window += step;
     }
@@ -92,7 +94,8 @@ class EcnAimd {
     p.used_fully = false;
   }
   static void shrink(Conn& c, Path& p, Bytes by) {
-    const Bytes to = std::max<Bytes>(p.window - by, c.packet);  // one packet always may fly
+    by = std::min(by, c.window - c.min);                        // [MR-8.1.5]
+    const Bytes to = std::max<Bytes>(p.window - by, c.packet);  // one packet always may fly [MR-8.3.11]
     c.window -= p.window - to;
     p.window = to;
   }

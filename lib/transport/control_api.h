@@ -120,6 +120,9 @@ class ControlApi {
   virtual void close(std::uint64_t token, ClientId, StreamHandle, Nanos drain_deadline) = 0;
 
   virtual bool conn_stats(ClientId, StreamHandle, ConnStats& out) = 0;
+  // Moves a path of the stream's connection to another UDP source port (0: draw one), live: the
+  // path drains, then goes on in a new epoch.
+  virtual ControlStatus move_path(ClientId, StreamHandle, std::uint8_t path, std::uint16_t port) = 0;
   // Next event, oldest first; false when there is none.
   virtual bool next_event(ControlEvent& out) = 0;
 };

@@ -23,9 +23,9 @@ struct HostPlane {
 
 struct HostInfo {
   std::vector<HostPlane> planes;
-  std::uint32_t groups = 1;      // worker groups, at most kMaxGroups
-  InstanceId instance;           // random per start
-  Mbps line_rate = 100000;       // all planes together
+  std::uint32_t groups = 1;  // worker groups, at most kMaxGroups
+  InstanceId instance;       // random per start
+  Mbps line_rate = 100000;   // all planes together
   TransportConfig config;
 };
 inline constexpr std::uint32_t kMaxGroups = 32;

@@ -38,7 +38,7 @@ ControlRole::Client* ControlRole::ready_client(std::uint64_t token, ClientId id)
   return nullptr;
 }
 
-// ---- clients -------------------------------------------------------------------------------------
+// ---- clients --------------------------------------------------------------------------------
 
 void ControlRole::add_client(std::uint64_t token, ClientId id, std::vector<GroupRings> rings) {
   const auto fail = [&](ControlStatus status, const char* message) {
@@ -46,7 +46,8 @@ void ControlRole::add_client(std::uint64_t token, ClientId id, std::vector<Group
   };
   if (client_at(id) != nullptr) return fail(ControlStatus::kInUse, "client id in use");
   if (shutting_down_) return fail(ControlStatus::kRefused, "this host is shutting down");
-  if (clients_.size() >= host_.config.max_clients) return fail(ControlStatus::kLimit, "max_clients is reached");
+  if (clients_.size() >= host_.config.max_clients)
+    return fail(ControlStatus::kLimit, "max_clients is reached");
   if (rings.size() != host_.groups)
     return fail(ControlStatus::kInvalid, "one pair of submission rings per worker group is needed");
   auto client = std::make_unique<Client>();
@@ -57,8 +58,9 @@ void ControlRole::add_client(std::uint64_t token, ClientId id, std::vector<Group
     client->tx.push_back({id, r.sends});
   }
   Client& c = *(clients_[id.v] = std::move(client));
-  command_all(CommandKind::kAddClient, Owner::kClient, id.v, c.waits,
-              [&](std::uint32_t g) { return &c.rx[g]; }, [&](std::uint32_t g) { return &c.tx[g]; });
+  command_all(
+      CommandKind::kAddClient, Owner::kClient, id.v, c.waits,
+      [&](std::uint32_t g) { return &c.rx[g]; }, [&](std::uint32_t g) { return &c.tx[g]; });
 }
 
 void ControlRole::remove_client(std::uint64_t token, ClientId id) {
@@ -68,7 +70,8 @@ void ControlRole::remove_client(std::uint64_t token, ClientId id) {
     return;
   }
   if (c->token)  // still being added
-    emit(ControlEventKind::kDone, c->token, id, ControlStatus::kNoSuchObject, "the client was removed");
+    emit(ControlEventKind::kDone, c->token, id, ControlStatus::kNoSuchObject,
+         "the client was removed");
   c->state = ObjectState::kRemoving;
   c->token = token;
   const std::vector<std::uint32_t> services(c->services.begin(), c->services.end());
@@ -87,7 +90,9 @@ void ControlRole::detach_streams(Client& c) {
       case StreamState::kOpening:
         cancel_open(*s, ControlStatus::kNoSuchObject, "the client was removed");
         break;
-      case StreamState::kRequested: reject_request(*s, CtrlStatus::kRefused); break;
+      case StreamState::kRequested:
+        reject_request(*s, CtrlStatus::kRefused);
+        break;
       case StreamState::kOpen:
       case StreamState::kDraining:
         s->detach = true;
@@ -110,7 +115,8 @@ void ControlRole::advance_client_removal(Client& c) {
   for (const std::uint32_t id : cqs)
     if (Cq& q = *cqs_.at(id); q.state == ObjectState::kReady) remove_cq(q, std::nullopt);
   for (const std::uint32_t index : regions)
-    if (Region& r = *regions_.at(index); r.state == ObjectState::kReady) remove_region(r, std::nullopt);
+    if (Region& r = *regions_.at(index); r.state == ObjectState::kReady)
+      remove_region(r, std::nullopt);
   if (!c.cqs.empty() || !c.regions.empty() || c.waits != 0) return;
   c.remove_sent = true;
   command_all(CommandKind::kRemoveClient, Owner::kClient, c.id.v, c.waits, kNoParams, kNoParams);
@@ -134,7 +140,7 @@ void ControlRole::on_client_result(Client& c) {
   clients_.erase(c.id.v);
 }
 
-// ---- regions -------------------------------------------------------------------------------------
+// ---- regions --------------------------------------------------------------------------------
 
 void ControlRole::add_region(std::uint64_t token, ClientId id, std::uint64_t va, std::uint8_t* host,
                              std::uint64_t length, std::uint32_t access) {
@@ -149,7 +155,8 @@ void ControlRole::add_region(std::uint64_t token, ClientId id, std::uint64_t va,
     return;
   }
   if (regions_.size() >= host_.config.max_regions / 2 + host_.config.max_regions % 2) {
-    emit(ControlEventKind::kDone, token, id, ControlStatus::kLimit, "half of max_regions is in use");
+    emit(ControlEventKind::kDone, token, id, ControlStatus::kLimit,
+         "half of max_regions is in use");
     return;
   }
   // At most half of the indices are in use: two draws on average.
@@ -175,7 +182,8 @@ void ControlRole::remove_region(std::uint64_t token, ClientId id, std::uint32_t 
   const auto it = regions_.find(key >> kKeyRandomBits);
   if (it == regions_.end() || it->second->params.key != key || it->second->params.client != id ||
       it->second->state != ObjectState::kReady) {
-    emit(ControlEventKind::kDone, token, id, ControlStatus::kNoSuchObject, "not a key of this client");
+    emit(ControlEventKind::kDone, token, id, ControlStatus::kNoSuchObject,
+         "not a key of this client");
     return;
   }
   remove_region(*it->second, token);
@@ -219,7 +227,7 @@ void ControlRole::on_region_result(Region& r) {
   advance_client_removal(client);
 }
 
-// ---- completion queues ---------------------------------------------------------------------------
+// ---- completion queues ----------------------------------------------------------------------
 
 void ControlRole::add_cq(std::uint64_t token, ClientId id, std::vector<CqRings> rings,
                          std::atomic<std::uint32_t>* armed, int event_fd) {
@@ -245,8 +253,9 @@ void ControlRole::add_cq(std::uint64_t token, ClientId id, std::vector<CqRings> 
   }
   Cq& q = *(cqs_[cq->id] = std::move(cq));
   client->cqs.insert(q.id);
-  command_all(CommandKind::kAddCq, Owner::kCq, q.id, q.waits,
-              [&](std::uint32_t g) { return &q.rx[g]; }, [&](std::uint32_t g) { return &q.tx[g]; });
+  command_all(
+      CommandKind::kAddCq, Owner::kCq, q.id, q.waits, [&](std::uint32_t g) { return &q.rx[g]; },
+      [&](std::uint32_t g) { return &q.tx[g]; });
 }
 
 void ControlRole::remove_cq(std::uint64_t token, ClientId id, std::uint32_t cq) {

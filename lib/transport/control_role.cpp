@@ -24,7 +24,8 @@ constexpr std::uint64_t make_token(unsigned owner, CommandKind kind, unsigned si
 ControlRole::ControlRole(HostInfo host, ControlIo& io, std::vector<GroupPort*> ports,
                          StatsSource* stats)
     : host_(std::move(host)), io_(io), stats_(stats), rng_(io.secret_random()) {
-  host_.groups = std::clamp(host_.groups, 1U, std::min(kMaxGroups, static_cast<std::uint32_t>(ports.size())));
+  host_.groups =
+      std::clamp(host_.groups, 1U, std::min(kMaxGroups, static_cast<std::uint32_t>(ports.size())));
   for (std::uint32_t g = 0; g < host_.groups; ++g) ports_.push_back({ports[g], {}});
   TransportConfig& c = host_.config;
   c.max_regions = std::clamp(c.max_regions, 1U, 1U << 20);
@@ -67,7 +68,7 @@ Nanos ControlRole::next_deadline() const {
   return shutting_down_ && !drained() ? std::min(t, shutdown_deadline_) : t;
 }
 
-// ---- commands and results ------------------------------------------------------------------------
+// ---- commands and results -------------------------------------------------------------------
 
 void ControlRole::command(std::uint32_t group, Side side, const Command& cmd) {
   std::deque<Command>& waiting = ports_[group].waiting[static_cast<int>(side)];
@@ -110,8 +111,10 @@ void ControlRole::on_result(const CommandResult& r) {
       if (Conn* c = conn_at(ConnIndex{id}); c != nullptr && c->waits != 0) {
         if (kind == CommandKind::kAddConn && !r.ok) c->install_failed = true;
         if (--c->waits != 0) return;
-        if (c->state == ConnState::kInstalling) on_conn_installed(*c);
-        else advance_conn(*c);
+        if (c->state == ConnState::kInstalling)
+          on_conn_installed(*c);
+        else
+          advance_conn(*c);
       }
       return;
     case Owner::kStream:
@@ -122,8 +125,10 @@ void ControlRole::on_result(const CommandResult& r) {
           s->has_own_final = true;
         }
         if (--s->waits != 0) return;
-        if (s->state == StreamState::kInstalling) on_stream_installed(*s);
-        else advance_stream(*s);
+        if (s->state == StreamState::kInstalling)
+          on_stream_installed(*s);
+        else
+          advance_stream(*s);
       }
       return;
     case Owner::kRegion:
@@ -139,7 +144,8 @@ void ControlRole::on_result(const CommandResult& r) {
       }
       return;
     case Owner::kClient:
-      if (Client* c = client_at(ClientId{static_cast<std::uint16_t>(id)}); c != nullptr && c->waits != 0) {
+      if (Client* c = client_at(ClientId{static_cast<std::uint16_t>(id)});
+          c != nullptr && c->waits != 0) {
         c->failed |= !r.ok;
         if (--c->waits == 0) on_client_result(*c);
       }
@@ -147,20 +153,23 @@ void ControlRole::on_result(const CommandResult& r) {
   }
 }
 
-// ---- inputs from the roles -----------------------------------------------------------------------
+// ---- inputs from the roles ------------------------------------------------------------------
 
 void ControlRole::on_tx(std::uint32_t group, const TxToControl& m) {
   switch (m.kind) {
-    case TxToControlKind::kResult: on_result(m.result); return;
+    case TxToControlKind::kResult:
+      on_result(m.result);
+      return;
     case TxToControlKind::kConnFailed: {
       Conn* c = conn_at(ConnIndex{m.id});
       if (c == nullptr || c->group != group) return;
       fail_conn(*c, m.never_answered ? ControlStatus::kUnreachable : ControlStatus::kPeerLost,
                 static_cast<WorkStatus>(m.status),
-                m.never_answered ? "the peer's control role answers, but none of the data packets was "
-                                   "acknowledged: check that UDP ports and MTU pass on every plane"
-                                 : "the peer stopped acknowledging on every path: check its host and the "
-                                   "links, then connect again",
+                m.never_answered
+                    ? "the peer's control role answers, but none of the data packets was "
+                      "acknowledged: check that UDP ports and MTU pass on every plane"
+                    : "the peer stopped acknowledging on every path: check its host and the "
+                      "links, then connect again",
                 true);
       return;
     }
@@ -176,7 +185,9 @@ void ControlRole::on_tx(std::uint32_t group, const TxToControl& m) {
 
 void ControlRole::on_rx(std::uint32_t group, const RxToControl& m) {
   switch (m.kind) {
-    case RxToControlKind::kResult: on_result(m.result); return;
+    case RxToControlKind::kResult:
+      on_result(m.result);
+      return;
     case RxToControlKind::kConnAlive:
       if (Conn* c = conn_at(m.conn); c != nullptr && c->group == group) {
         c->confirmed = true;
@@ -186,7 +197,9 @@ void ControlRole::on_rx(std::uint32_t group, const RxToControl& m) {
     case RxToControlKind::kFrame:
       io_.on_frame(m.source, {m.bytes.data(), std::min<std::size_t>(m.length, m.bytes.size())});
       return;
-    case RxToControlKind::kCtrlPacket: on_ctrl_packet(m); return;
+    case RxToControlKind::kCtrlPacket:
+      on_ctrl_packet(m);
+      return;
   }
 }
 
@@ -206,13 +219,14 @@ void ControlRole::on_ctrl_packet(const RxToControl& p) {
   on_conn_packet(*c, m, p.source);
 }
 
-// ---- timers --------------------------------------------------------------------------------------
+// ---- timers ---------------------------------------------------------------------------------
 
 void ControlRole::run_timers() {
   if (shutting_down_ && now_ >= shutdown_deadline_) {
     shutdown_deadline_ = kNever;
     for (auto& c : conns_)
-      if (c) fail_conn(*c, ControlStatus::kPeerLost, WorkStatus::kFlushed, "this host shut down", true);
+      if (c)
+        fail_conn(*c, ControlStatus::kPeerLost, WorkStatus::kFlushed, "this host shut down", true);
   }
   while (!timers_.empty() && std::get<0>(*timers_.begin()) <= now_) {
     const auto [when, owner, id] = *timers_.begin();
@@ -282,7 +296,7 @@ Nanos ControlRole::long_linger() const {
   return std::max(host_.config.stream_linger, host_.config.ctrl_retry_first << doublings);
 }
 
-// ---- output --------------------------------------------------------------------------------------
+// ---- output ---------------------------------------------------------------------------------
 
 std::uint16_t ControlRole::entropy_port() {
   const std::uint32_t low = host_.config.source_port_min;
@@ -321,7 +335,8 @@ void ControlRole::emit_stream(ControlEventKind kind, std::optional<std::uint64_t
     e.stream = 0;
     e.request = s.handle;
   }
-  const bool opening = kind == ControlEventKind::kConnected || kind == ControlEventKind::kConnectRequest;
+  const bool opening =
+      kind == ControlEventKind::kConnected || kind == ControlEventKind::kConnectRequest;
   if (opening && status == ControlStatus::kOk) e.private_data = s.peer.private_data;
 }
 
@@ -342,7 +357,20 @@ bool ControlRole::conn_stats(ClientId client, StreamHandle handle, ConnStats& ou
   return true;
 }
 
-// ---- for tests and telemetry ---------------------------------------------------------------------
+ControlStatus ControlRole::move_path(ClientId client, StreamHandle handle, std::uint8_t path, std::uint16_t port) {
+  const Stream* s = own_stream(client, handle);
+  const Conn* c = s != nullptr && s->on_conn ? conn_at(s->conn) : nullptr;
+  if (c == nullptr || path >= c->params.n_paths) return ControlStatus::kNoSuchObject;
+  Command cmd;
+  cmd.kind = CommandKind::kChangePort;
+  cmd.id = c->params.index.v;
+  cmd.path = path;
+  cmd.port = port;
+  command(c->group, Side::kTx, cmd);
+  return ControlStatus::kOk;
+}
+
+// ---- for tests and telemetry ----------------------------------------------------------------
 
 ControlCounts ControlRole::counts() const {
   ControlCounts n = counts_;

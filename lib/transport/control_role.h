@@ -7,12 +7,16 @@
 // use the time of the last poll. State machines: control_records.h. Rules of each exchange: the
 // file that holds it.
 //
-//   control_role.cpp     poll, dispatch, commands, timers, events
-//   handshake.cpp        CONN_REQ, CONN_RSP: from nothing to an installed connection
-//   conn_life.cpp        CONN_RTU, CONN_CLOSE, duplicates, failure, removal, shutdown
-//   stream_open.cpp      connect, listen, accept, reject; STREAM_OPEN
-//   stream_close.cpp     close, failures; STREAM_CLOSE, linger
-//   control_objects.cpp  clients, completion queues, regions
+//   control_role.cpp      poll, dispatch, commands, timers, events
+//   control_tables.cpp    slots and lookup of connections and streams
+//   control_objects.cpp   clients, completion queues, regions
+//   handshake.cpp         CONN_REQ, CONN_RSP: from nothing to an installed connection; asker
+//   handshake_answer.cpp  the same, asked
+//   conn_life.cpp         packets on a connection, CONN_RTU, duplicates, serials
+//   conn_end.cpp          CONN_CLOSE, failure, removal, shutdown
+//   stream_open.cpp       connect; STREAM_OPEN; initiator
+//   stream_accept.cpp     listen, accept, reject; acceptor
+//   stream_close.cpp      close, failures; STREAM_CLOSE, linger
 //
 // Bounds: every table has a limit in TransportConfig; an object has at most four commands
 // outstanding per role, so the retry FIFOs are bounded by the tables; events are bounded by the
@@ -89,6 +93,7 @@ class ControlRole final : public ControlApi {
                const StreamAttr&, Nanos deadline) override;
   void close(std::uint64_t token, ClientId, StreamHandle, Nanos drain_deadline) override;
   bool conn_stats(ClientId, StreamHandle, ConnStats& out) override;
+  ControlStatus move_path(ClientId, StreamHandle, std::uint8_t path, std::uint16_t port) override;
   bool next_event(ControlEvent& out) override;
 
  private:
@@ -128,7 +133,7 @@ class ControlRole final : public ControlApi {
   [[nodiscard]] std::uint16_t entropy_port();
   [[nodiscard]] Nanos long_linger() const;
 
-  // handshake.cpp
+  // control_tables.cpp, handshake.cpp, handshake_answer.cpp
   Conn* new_conn(std::uint32_t group, bool initiator);
   void free_conn(Conn&);
   [[nodiscard]] Conn* conn_at(ConnIndex);
@@ -150,12 +155,13 @@ class ControlRole final : public ControlApi {
   void install_conn(Conn&);
   void on_conn_installed(Conn&);
 
-  // conn_life.cpp
+  // conn_life.cpp, conn_end.cpp
   void enter_address(Conn&, const IpAddress&);
   void enter_instance(Conn&);
   void on_conn_packet(Conn&, const Message&, const PacketSource&);
   void open_conn(Conn&);
   void settle_duplicates(Conn&);
+  void probe_instance(Conn&);
   void retire(Conn& loser, Conn& winner);
   void move_queued(Conn& from, Conn& to);
   void start_proofs(Conn&);
@@ -166,7 +172,9 @@ class ControlRole final : public ControlApi {
   void close_conn_if_idle(Conn&);
   void send_on(Conn&, Message&, bool rotate);
   [[nodiscard]] bool has_live_streams(const Conn&) const;
-  enum class Queued : std::uint8_t { kFail, kRequeue };  // streams that never left this host
+  // Streams of ours that are not open yet: fail, or get another connection - those whose OPEN
+  // never left, or those too whose OPEN nobody answered.
+  enum class Queued : std::uint8_t { kFail, kRequeue, kRequeueOpening };
   void fail_conn(Conn&, ControlStatus, WorkStatus, const char* message, bool tell_peer,
                  Queued = Queued::kFail);
   void advance_conn(Conn&);
@@ -175,7 +183,7 @@ class ControlRole final : public ControlApi {
   void serial_answered(Conn&, std::uint32_t serial);
   void kick_queued(Conn&);
 
-  // stream_open.cpp
+  // control_tables.cpp, stream_open.cpp, stream_accept.cpp
   [[nodiscard]] const char* attr_problem(const Client&, const StreamAttr&) const;
   Stream* new_stream(std::uint32_t group);
   void free_stream(Stream&);
@@ -192,7 +200,8 @@ class ControlRole final : public ControlApi {
   bool answer_repeated_open(Conn&, const Message&, const PacketSource&);
   void refuse_open(Conn&, const Message&, const PacketSource&, CtrlStatus);
   void release_peer_number(Conn&, std::uint16_t number);
-  Message open_answer(const Conn&, std::uint32_t serial, std::uint16_t to, CtrlStatus, const Stream*);
+  Message open_answer(const Conn&, std::uint32_t serial, std::uint16_t to, CtrlStatus,
+                      const Stream*);
   void on_stream_open_rsp(Conn&, const Message&);
   void end_listener(std::uint32_t service);
   void reject_request(Stream&, CtrlStatus);
@@ -225,7 +234,8 @@ class ControlRole final : public ControlApi {
   [[nodiscard]] Client* ready_client(std::uint64_t token, ClientId);
   // To both roles of every group; `rx` and `tx` give the parameters of each group, or nullptr.
   template <typename Rx, typename Tx>
-  void command_all(CommandKind kind, Owner owner, std::uint32_t id, std::uint32_t& waits, Rx rx, Tx tx) {
+  void command_all(CommandKind kind, Owner owner, std::uint32_t id, std::uint32_t& waits, Rx rx,
+                   Tx tx) {
     for (std::uint32_t g = 0; g < host_.groups; ++g) {
       waits += 2;
       command(g, Side::kRx, kind, owner, id, rx(g));
@@ -259,7 +269,7 @@ class ControlRole final : public ControlApi {
   StatsSource* stats_;
   std::vector<RolePort> ports_;
   Nanos now_ = 0;
-  Rng rng_;                      // source ports only
+  Rng rng_;  // source ports only
   control::CookieJar cookies_;
   DropCounters drops_;
   ControlCounts counts_;
@@ -269,7 +279,7 @@ class ControlRole final : public ControlApi {
   std::deque<std::uint32_t> free_conns_;
   std::set<std::pair<Nanos, std::uint32_t>> half_open_;  // (since, index): oldest first
   control::PeerTable peers_;
-  std::uint32_t attempt_ = 0;    // CONN_REQs are numbered per instance
+  std::uint32_t attempt_ = 0;  // CONN_REQs are numbered per instance
   std::uint32_t next_group_ = 0;
 
   std::vector<StreamTable> streams_;

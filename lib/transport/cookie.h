@@ -34,13 +34,17 @@ class CookieJar {
   static constexpr Nanos kSlot = 2 * kSecond;
   static constexpr Nanos kKeyLifetime = 64 * kSecond;
 
-  [[nodiscard]] bool key_due(Nanos now) const { return !keyed_ || now - key_since_ >= kKeyLifetime; }
+  [[nodiscard]] bool key_due(Nanos now) const {
+    return !keyed_ || now - key_since_ >= kKeyLifetime;
+  }
   void set_key(Nanos now, std::uint64_t k0, std::uint64_t k1);
   [[nodiscard]] std::uint64_t make(Nanos now, const CookieScope&) const;
   [[nodiscard]] bool check(Nanos now, std::uint64_t cookie, const CookieScope&) const;
 
  private:
-  struct Key { std::uint64_t k0 = 0, k1 = 0; };
+  struct Key {
+    std::uint64_t k0 = 0, k1 = 0;
+  };
   [[nodiscard]] std::uint64_t compute(std::uint64_t slot, unsigned key, const CookieScope&) const;
 
   std::array<Key, 2> keys_{};

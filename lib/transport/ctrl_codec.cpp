@@ -11,17 +11,31 @@ namespace {
 using wire::CtrlType;
 
 enum Tlv : std::uint8_t {
-  kVersions = 1, kPayloadMtu = 2, kPlane = 3, kPseqSeed = 4, kStreams = 5, kSpnWindow = 6,
-  kPathsPerPlane = 7, kLineRate = 8, kWorkerPort = 9, kCapabilities = 10, kInstance = 11,
-  kSerials = 12, kRoundTrip = 13,
-  kService = 32, kStream = 33, kNumbers = 34, kPrivate = 35, kFinal = 36,
+  kVersions = 1,
+  kPayloadMtu = 2,
+  kPlane = 3,
+  kPseqSeed = 4,
+  kStreams = 5,
+  kSpnWindow = 6,
+  kPathsPerPlane = 7,
+  kLineRate = 8,
+  kWorkerPort = 9,
+  kCapabilities = 10,
+  kInstance = 11,
+  kSerials = 12,
+  kRoundTrip = 13,
+  kService = 32,
+  kStream = 33,
+  kNumbers = 34,
+  kPrivate = 35,
+  kFinal = 36,
 };
 
 constexpr std::uint64_t bit(unsigned t) { return std::uint64_t{1} << t; }
-constexpr std::uint64_t kConnMandatory =
-    bit(kVersions) | bit(kPayloadMtu) | bit(kPlane) | bit(kPseqSeed) | bit(kStreams) |
-    bit(kSpnWindow) | bit(kPathsPerPlane) | bit(kLineRate) | bit(kWorkerPort) |
-    bit(kCapabilities) | bit(kInstance) | bit(kSerials);
+constexpr std::uint64_t kConnMandatory = bit(kVersions) | bit(kPayloadMtu) | bit(kPlane) |
+                                         bit(kPseqSeed) | bit(kStreams) | bit(kSpnWindow) |
+                                         bit(kPathsPerPlane) | bit(kLineRate) | bit(kWorkerPort) |
+                                         bit(kCapabilities) | bit(kInstance) | bit(kSerials);
 
 // The largest packet is a CONN_REQ with 16 IPv6 planes, round trip and CRC trailer.
 constexpr std::size_t kConnTlvBytes = 4 + 6 + 10 + 6 + 6 + 4 + 6 + 4 + 6 + 19 + 10 + 6;
@@ -32,11 +46,17 @@ static_assert(kMaxPrivateData <= 255);
 class Writer {
  public:
   explicit Writer(std::uint8_t* p) : p_(p) {}
-  void tlv(Tlv type, std::uint8_t length) { put(std::uint64_t{type}, 1); put(length, 1); }
+  void tlv(Tlv type, std::uint8_t length) {
+    put(std::uint64_t{type}, 1);
+    put(length, 1);
+  }
   void put(std::uint64_t v, unsigned bytes) {
     for (unsigned i = bytes; i-- > 0;) p_[n_++] = static_cast<std::uint8_t>(v >> (8 * i));
   }
-  void bytes(const std::uint8_t* b, std::size_t n) { std::memcpy(p_ + n_, b, n); n_ += n; }
+  void bytes(const std::uint8_t* b, std::size_t n) {
+    std::memcpy(p_ + n_, b, n);
+    n_ += n;
+  }
   [[nodiscard]] std::size_t size() const { return n_; }
 
  private:
@@ -60,8 +80,11 @@ class Reader {
 };
 
 void write_conn(Writer& w, const ConnInfo& c) {
-  w.tlv(kVersions, 2); w.put(c.version_min, 1); w.put(c.version_max, 1);
-  w.tlv(kPayloadMtu, 4); w.put(c.payload_mtu, 4);
+  w.tlv(kVersions, 2);
+  w.put(c.version_min, 1);
+  w.put(c.version_max, 1);
+  w.tlv(kPayloadMtu, 4);
+  w.put(c.payload_mtu, 4);
   for (std::uint32_t i = 0; i < c.n_planes; ++i) {
     const PlaneAddress& a = c.planes[i];
     const std::size_t n = a.address.v6 ? 16 : 4;
@@ -70,35 +93,62 @@ void write_conn(Writer& w, const ConnInfo& c) {
     w.put(a.address.v6 ? 6 : 4, 1);
     w.bytes(a.address.b.data(), n);
   }
-  w.tlv(kPseqSeed, 8); w.put(c.pseq_seed, 8);
-  w.tlv(kStreams, 4); w.put(c.max_streams, 4);
-  w.tlv(kSpnWindow, 4); w.put(c.spn_window, 4);
-  w.tlv(kPathsPerPlane, 2); w.put(c.paths_per_plane, 2);
-  w.tlv(kLineRate, 4); w.put(c.line_rate, 4);
-  w.tlv(kWorkerPort, 2); w.put(c.worker_port, 2);
-  w.tlv(kCapabilities, 4); w.put(c.capabilities, 4);
-  w.tlv(kSerials, 8); w.put(c.attempt, 4); w.put(c.first_serial, 4);
-  if (c.rtt_us != 0) { w.tlv(kRoundTrip, 4); w.put(c.rtt_us, 4); }
+  w.tlv(kPseqSeed, 8);
+  w.put(c.pseq_seed, 8);
+  w.tlv(kStreams, 4);
+  w.put(c.max_streams, 4);
+  w.tlv(kSpnWindow, 4);
+  w.put(c.spn_window, 4);
+  w.tlv(kPathsPerPlane, 2);
+  w.put(c.paths_per_plane, 2);
+  w.tlv(kLineRate, 4);
+  w.put(c.line_rate, 4);
+  w.tlv(kWorkerPort, 2);
+  w.put(c.worker_port, 2);
+  w.tlv(kCapabilities, 4);
+  w.put(c.capabilities, 4);
+  w.tlv(kSerials, 8);
+  w.put(c.attempt, 4);
+  w.put(c.first_serial, 4);
+  if (c.rtt_us != 0) {
+    w.tlv(kRoundTrip, 4);
+    w.put(c.rtt_us, 4);
+  }
 }
 
 void write_instance(Writer& w, const ConnInfo& c) {
-  w.tlv(kInstance, 17); w.put(c.instance.hi, 8); w.put(c.instance.lo, 8); w.put(c.group, 1);
+  w.tlv(kInstance, 17);
+  w.put(c.instance.hi, 8);
+  w.put(c.instance.lo, 8);
+  w.put(c.group, 1);
 }
 
 void write_stream(Writer& w, const CtrlMessage& m) {
   const StreamInfo& s = m.stream;
-  w.tlv(kNumbers, 8); w.put(s.to, 2); w.put(s.from, 2); w.put(s.open_serial, 4);
+  w.tlv(kNumbers, 8);
+  w.put(s.to, 2);
+  w.put(s.from, 2);
+  w.put(s.open_serial, 4);
   const bool open = m.type == CtrlType::kStreamOpen;
-  if (open) { w.tlv(kService, 4); w.put(s.service, 4); }
+  if (open) {
+    w.tlv(kService, 4);
+    w.put(s.service, 4);
+  }
   if (open || (m.type == CtrlType::kStreamOpenRsp && m.status == CtrlStatus::kOk)) {
     w.tlv(kStream, 13);
-    w.put(s.window, 4); w.put(s.initial_spn.v, 4); w.put(s.credits, 4); w.put(s.flags, 1);
+    w.put(s.window, 4);
+    w.put(s.initial_spn.v, 4);
+    w.put(s.credits, 4);
+    w.put(s.flags, 1);
     if (s.private_data.length != 0) {
       w.tlv(kPrivate, static_cast<std::uint8_t>(s.private_data.length));
       w.bytes(s.private_data.bytes.data(), s.private_data.length);
     }
   }
-  if (s.has_final) { w.tlv(kFinal, 4); w.put(s.final_spn.v, 4); }
+  if (s.has_final) {
+    w.tlv(kFinal, 4);
+    w.put(s.final_spn.v, 4);
+  }
 }
 
 bool read_plane(ConnInfo& c, const std::uint8_t* v, unsigned n) {
@@ -116,14 +166,32 @@ bool read_plane(ConnInfo& c, const std::uint8_t* v, unsigned n) {
 // Length that a known type must have; -1 = checked by its reader, -2 = unknown type.
 int value_bytes(unsigned type) {
   switch (type) {
-    case kVersions: case kPathsPerPlane: case kWorkerPort: return 2;
-    case kPayloadMtu: case kStreams: case kSpnWindow: case kLineRate: case kCapabilities:
-    case kRoundTrip: case kService: case kFinal: return 4;
-    case kPseqSeed: case kSerials: case kNumbers: return 8;
-    case kInstance: return 17;
-    case kStream: return 13;
-    case kPlane: case kPrivate: return -1;
-    default: return -2;
+    case kVersions:
+    case kPathsPerPlane:
+    case kWorkerPort:
+      return 2;
+    case kPayloadMtu:
+    case kStreams:
+    case kSpnWindow:
+    case kLineRate:
+    case kCapabilities:
+    case kRoundTrip:
+    case kService:
+    case kFinal:
+      return 4;
+    case kPseqSeed:
+    case kSerials:
+    case kNumbers:
+      return 8;
+    case kInstance:
+      return 17;
+    case kStream:
+      return 13;
+    case kPlane:
+    case kPrivate:
+      return -1;
+    default:
+      return -2;
   }
 }
 
@@ -132,24 +200,51 @@ bool read_value(CtrlMessage& m, unsigned type, const std::uint8_t* v, unsigned n
   StreamInfo& s = m.stream;
   Reader r(v);
   switch (type) {
-    case kVersions: c.version_min = r.get<std::uint8_t>(); c.version_max = r.get<std::uint8_t>(); break;
-    case kPayloadMtu: c.payload_mtu = r.get<std::uint32_t>(); break;
-    case kPlane: return read_plane(c, v, n);
-    case kPseqSeed: c.pseq_seed = r.get<std::uint64_t>(); break;
-    case kStreams: c.max_streams = r.get<std::uint32_t>(); break;
-    case kSpnWindow: c.spn_window = r.get<std::uint32_t>(); break;
-    case kPathsPerPlane: c.paths_per_plane = r.get<std::uint16_t>(); break;
-    case kLineRate: c.line_rate = r.get<std::uint32_t>(); break;
-    case kWorkerPort: c.worker_port = r.get<std::uint16_t>(); break;
-    case kCapabilities: c.capabilities = r.get<std::uint32_t>(); break;
+    case kVersions:
+      c.version_min = r.get<std::uint8_t>();
+      c.version_max = r.get<std::uint8_t>();
+      break;
+    case kPayloadMtu:
+      c.payload_mtu = r.get<std::uint32_t>();
+      break;
+    case kPlane:
+      return read_plane(c, v, n);
+    case kPseqSeed:
+      c.pseq_seed = r.get<std::uint64_t>();
+      break;
+    case kStreams:
+      c.max_streams = r.get<std::uint32_t>();
+      break;
+    case kSpnWindow:
+      c.spn_window = r.get<std::uint32_t>();
+      break;
+    case kPathsPerPlane:
+      c.paths_per_plane = r.get<std::uint16_t>();
+      break;
+    case kLineRate:
+      c.line_rate = r.get<std::uint32_t>();
+      break;
+    case kWorkerPort:
+      c.worker_port = r.get<std::uint16_t>();
+      break;
+    case kCapabilities:
+      c.capabilities = r.get<std::uint32_t>();
+      break;
     case kInstance:
       c.instance.hi = r.get<std::uint64_t>();
       c.instance.lo = r.get<std::uint64_t>();
       c.group = r.get<std::uint8_t>();
       break;
-    case kSerials: c.attempt = r.get<std::uint32_t>(); c.first_serial = r.get<std::uint32_t>(); break;
-    case kRoundTrip: c.rtt_us = r.get<std::uint32_t>(); break;
-    case kService: s.service = r.get<std::uint32_t>(); break;
+    case kSerials:
+      c.attempt = r.get<std::uint32_t>();
+      c.first_serial = r.get<std::uint32_t>();
+      break;
+    case kRoundTrip:
+      c.rtt_us = r.get<std::uint32_t>();
+      break;
+    case kService:
+      s.service = r.get<std::uint32_t>();
+      break;
     case kStream:
       s.window = r.get<std::uint32_t>();
       s.initial_spn = StreamSeq{r.get<std::uint32_t>()};
@@ -166,8 +261,12 @@ bool read_value(CtrlMessage& m, unsigned type, const std::uint8_t* v, unsigned n
       s.private_data.length = n;
       std::memcpy(s.private_data.bytes.data(), v, n);
       break;
-    case kFinal: s.has_final = true; s.final_spn = StreamSeq{r.get<std::uint32_t>()}; break;
-    default: break;
+    case kFinal:
+      s.has_final = true;
+      s.final_spn = StreamSeq{r.get<std::uint32_t>()};
+      break;
+    default:
+      break;
   }
   return true;
 }
@@ -193,16 +292,20 @@ std::uint64_t read_tlvs(CtrlMessage& m, const std::uint8_t* p, std::uint32_t n) 
 
 std::uint64_t mandatory(const CtrlMessage& m) {
   switch (m.type) {
-    case CtrlType::kConnReq: return kConnMandatory;
+    case CtrlType::kConnReq:
+      return kConnMandatory;
     case CtrlType::kConnRsp:
       if (m.status == CtrlStatus::kOk) return kConnMandatory;
       return m.status == CtrlStatus::kRetry ? bit(kInstance) : 0;
-    case CtrlType::kStreamOpen: return bit(kService) | bit(kStream) | bit(kNumbers);
+    case CtrlType::kStreamOpen:
+      return bit(kService) | bit(kStream) | bit(kNumbers);
     case CtrlType::kStreamOpenRsp:
       return bit(kNumbers) | (m.status == CtrlStatus::kOk ? bit(kStream) : 0);
     case CtrlType::kStreamClose:
-    case CtrlType::kStreamCloseRsp: return bit(kNumbers);
-    default: return 0;
+    case CtrlType::kStreamCloseRsp:
+      return bit(kNumbers);
+    default:
+      return 0;
   }
 }
 
@@ -223,8 +326,8 @@ bool values_ok(const CtrlMessage& m, std::uint64_t seen) {
 std::uint32_t encode_ctrl(const CtrlMessage& m, WireTime now, CtrlBytes& out) {
   wire::Ctrl h{};
   Writer w(out.data() + sizeof h);
-  const bool conn = m.type == CtrlType::kConnReq ||
-                    (m.type == CtrlType::kConnRsp && m.status == CtrlStatus::kOk);
+  const bool conn =
+      m.type == CtrlType::kConnReq || (m.type == CtrlType::kConnRsp && m.status == CtrlStatus::kOk);
   if (conn) write_conn(w, m.conn);
   if (conn || (m.type == CtrlType::kConnRsp && m.status == CtrlStatus::kRetry))
     write_instance(w, m.conn);

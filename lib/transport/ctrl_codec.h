@@ -20,7 +20,8 @@
 //   33 stream               window 32, initial spn 32, credits 32, flags 8    OPEN, OPEN_RSP(ok)
 //   34 numbers              to 16, from 16, serial of the OPEN 32             all STREAM packets
 //   35 private data         0..128 bytes                                      OPEN, OPEN_RSP, opt.
-//   36 final                cumulative spn 32                                 CLOSE, CLOSE_RSP, opt.
+//   36 final                cumulative spn 32                                 CLOSE, CLOSE_RSP,
+//   opt.
 //
 // `to` and `from` are the receiver's and the sender's number of the stream; 0xffff = not known.
 // Decoding reads untrusted bytes: every value is bounded here, nothing is allocated.

@@ -104,6 +104,7 @@ enum class RxToTxKind : std::uint8_t { kPathAck, kStreamAck, kNack, kProbeReply 
 struct RxToTx {
   RxToTxKind kind{};
   std::uint8_t path = 0;
+  std::uint8_t generation = 0;  // of own_dcid: the index may have another owner by now
   ConnIndex conn;
   Nanos received_at = 0;
   union {

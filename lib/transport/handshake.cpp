@@ -1,4 +1,5 @@
-// From nothing to an installed connection (protocol.md 3).
+// From nothing to an installed connection (protocol.md 3): the asker, and what both sides share.
+// The asked side: handshake_answer.cpp.
 //
 //   asker                                             asked
 //   CONN_REQ(epoch, no cookie, attempt)        ->
@@ -11,7 +12,8 @@
 //
 // - CONN_REQ goes to base port + 0 and names the asker's group g; the asked side takes group
 //   g mod (its number of groups). Every repetition draws a new source port; without an answer
-//   for two repetitions, the local plane changes (and the cookie, bound to the address, is dropped).
+//   for two repetitions, the local plane changes (and the cookie, bound to the address, is
+//   dropped).
 // - `attempt` numbers the CONN_REQs of an instance. A request that is not newer than what the
 //   peer had sent when an existing connection of the same pair was made is late and dropped.
 // - Crossing requests: the lower instance id keeps its own, the higher drops its own, accepts,
@@ -32,13 +34,13 @@
 
 namespace metaroce {
 
-using control::CtrlStatus;
 using control::ConnState;
+using control::CtrlStatus;
 using wire::CtrlType;
 
 namespace {
 
-constexpr std::uint32_t kMaxCookieSends = 4;       // CONN_REQs answered to RETRYs, per attempt
+constexpr std::uint32_t kMaxCookieSends = 4;  // CONN_REQs answered to RETRYs, per attempt
 constexpr Nanos kMaxRtt = kSecond;
 
 unsigned common_prefix_bits(const IpAddress& a, const IpAddress& b) {
@@ -51,79 +53,9 @@ unsigned common_prefix_bits(const IpAddress& a, const IpAddress& b) {
   return n;
 }
 
-bool names(const control::ConnInfo& info, const IpAddress& a) {
-  for (std::uint32_t i = 0; i < info.n_planes; ++i)
-    if (info.planes[i].address == a) return true;
-  return false;
-}
-
 }  // namespace
 
-// ---- table ---------------------------------------------------------------------------------------
-
-ControlRole::Conn* ControlRole::conn_at(ConnIndex i) {
-  return i.v < conns_.size() ? conns_[i.v].get() : nullptr;
-}
-
-ControlRole::Conn* ControlRole::new_conn(std::uint32_t group, bool initiator) {
-  if (free_conns_.empty()) return nullptr;
-  const std::uint32_t index = free_conns_.front();
-  free_conns_.pop_front();
-  std::uint8_t generation = conn_generation_[index];
-  // Never 0, so that no connection has dcid 0, and never the previous one.
-  while (generation == 0 || generation == conn_generation_[index])
-    generation = static_cast<std::uint8_t>(io_.secret_random());
-  conn_generation_[index] = generation;
-
-  conns_[index] = std::make_unique<Conn>();
-  ++counts_.connections;
-  Conn& c = *conns_[index];
-  c.group = group;
-  c.initiator = initiator;
-  ConnParams& p = c.params;
-  p.index = ConnIndex{index};
-  p.own_dcid = (index << 8) | generation;
-  p.own_port = static_cast<std::uint16_t>(host_.config.base_udp_port + group);
-  p.own_pseq_seed = io_.secret_random();
-  p.entropy_seed = io_.secret_random();
-  c.next_serial = static_cast<std::uint32_t>(io_.secret_random());
-
-  control::ConnInfo& own = c.own;
-  own.payload_mtu = host_.config.payload_mtu;
-  for (const HostPlane& plane : host_.planes)
-    if (own.n_planes < kMaxPlanes) own.planes[own.n_planes++] = {plane.number, plane.address};
-  own.pseq_seed = p.own_pseq_seed;
-  own.max_streams = host_.config.max_streams_per_connection;
-  own.spn_window = host_.config.spn_window;
-  own.paths_per_plane = static_cast<std::uint16_t>(std::clamp(host_.config.paths_per_plane, 1U, 256U));
-  own.line_rate = std::max<Mbps>(host_.line_rate, 1);
-  own.worker_port = p.own_port;
-  own.capabilities = host_.config.crc ? control::kCapCrc : 0;
-  own.instance = host_.instance;
-  own.group = static_cast<std::uint8_t>(group);
-  own.attempt = initiator ? ++attempt_ : attempt_;
-  own.first_serial = c.next_serial;
-  return &c;
-}
-
-void ControlRole::free_conn(Conn& c) {
-  const std::uint32_t index = c.params.index.v;
-  c.state = ConnState::kFreed;
-  rearm(c);
-  freed_conns_.push_back(std::move(conns_[index]));
-  free_conns_.push_back(index);
-  --counts_.connections;
-}
-
-ControlRole::Conn* ControlRole::find_conn(const IpAddress& peer, std::uint32_t group) {
-  for (const std::uint32_t i : peers_.at_address(peer)) {
-    Conn& c = *conns_[i];
-    if (c.group == group && c.state < ConnState::kClosing && !c.retiring) return &c;
-  }
-  return nullptr;
-}
-
-// ---- the asker -----------------------------------------------------------------------------------
+// ---- the asker ------------------------------------------------------------------------------
 
 ControlRole::Conn* ControlRole::start_connecting(const IpAddress& peer, std::uint32_t group) {
   Conn* c = new_conn(group, true);
@@ -135,7 +67,11 @@ ControlRole::Conn* ControlRole::start_connecting(const IpAddress& peer, std::uin
   for (std::uint32_t i = 0; i < host_.planes.size(); ++i) {
     if (host_.planes[i].address.v6 != peer.v6) continue;
     const unsigned bits = common_prefix_bits(host_.planes[i].address, peer);
-    if (!found || bits > best) { best = bits; c->local_plane = i; found = true; }
+    if (!found || bits > best) {
+      best = bits;
+      c->local_plane = i;
+      found = true;
+    }
   }
   enter_address(*c, peer);
   start(c->retry, c->own.attempt);
@@ -180,12 +116,14 @@ void ControlRole::next_local_plane(Conn& c) {
 void ControlRole::repeat_conn_req(Conn& c) {
   if (!repeat(c.retry)) {
     if (c.ever_sent)
-      return fail_conn(c, ControlStatus::kTimeout, WorkStatus::kRetryExceeded,
-                       "no answer to connection requests: is a MetaRoCE daemon running on that address, "
-                       "with the same udp base port?", false);
-    return fail_conn(c, ControlStatus::kUnreachable, WorkStatus::kRetryExceeded,
-                     "no link-layer address for the peer: check the address, the cable and the gateway",
-                     false);
+      return fail_conn(
+          c, ControlStatus::kTimeout, WorkStatus::kRetryExceeded,
+          "no answer to connection requests: is a MetaRoCE daemon running on that address, "
+          "with the same udp base port?",
+          false);
+    return fail_conn(
+        c, ControlStatus::kUnreachable, WorkStatus::kRetryExceeded,
+        "no link-layer address for the peer: check the address, the cable and the gateway", false);
   }
   if (c.requests_unanswered >= 2) next_local_plane(c);
   send_conn_req(c);
@@ -199,7 +137,8 @@ void ControlRole::sample_rtt(Conn& c, Nanos received_at) {
   c.requests_unanswered = 0;
 }
 
-void ControlRole::on_conn_rsp(Conn& c, const Message& m, const PacketSource& src, Nanos received_at) {
+void ControlRole::on_conn_rsp(Conn& c, const Message& m, const PacketSource& src,
+                              Nanos received_at) {
   if (c.state != ConnState::kConnecting) return drop(DropReason::kCtrlUnexpected);
   if (src.src != c.target) return drop(DropReason::kSourceAddress);
   if (m.serial != c.own.attempt) return drop(DropReason::kCtrlUnexpected);
@@ -213,24 +152,31 @@ void ControlRole::on_conn_rsp(Conn& c, const Message& m, const PacketSource& src
       if (c.instance_entered) peers_.remove_instance(c.peer.instance, c.params.index.v);
       c.params.peer_dcid = m.scid;
       if (!negotiate(c, m, src.dst))
-        return fail_conn(c, ControlStatus::kIncompatible, WorkStatus::kGeneral,
-                         "the peer offers no plane number, payload MTU or version in common: compare "
-                         "the `planes` and `payload_mtu` of both hosts", true);
+        return fail_conn(
+            c, ControlStatus::kIncompatible, WorkStatus::kGeneral,
+            "the peer offers no plane number, payload MTU or version in common: compare "
+            "the `planes` and `payload_mtu` of both hosts",
+            true);
       c.retry.active = false;
       enter_instance(c);
       if (join_other(c, true)) return;
       install_conn(c);
       break;
     case CtrlStatus::kIncompatible:
-      return fail_conn(c, ControlStatus::kIncompatible, WorkStatus::kGeneral,
-                       "the peer found no plane number, payload MTU or version in common: compare the "
-                       "`planes` and `payload_mtu` of both hosts", false);
+      return fail_conn(
+          c, ControlStatus::kIncompatible, WorkStatus::kGeneral,
+          "the peer found no plane number, payload MTU or version in common: compare the "
+          "`planes` and `payload_mtu` of both hosts",
+          false);
     case CtrlStatus::kRefused:
-      return fail_conn(c, ControlStatus::kRefused, WorkStatus::kGeneral, "the peer is shutting down", false);
+      return fail_conn(c, ControlStatus::kRefused, WorkStatus::kGeneral,
+                       "the peer is shutting down", false);
     case CtrlStatus::kLimit:
       return fail_conn(c, ControlStatus::kLimit, WorkStatus::kGeneral,
-                       "the peer has no room for another connection: raise its max_connections", false);
-    default: return drop(DropReason::kCtrlUnexpected);
+                       "the peer has no room for another connection: raise its max_connections",
+                       false);
+    default:
+      return drop(DropReason::kCtrlUnexpected);
   }
   rearm(c);
 }
@@ -270,119 +216,7 @@ bool ControlRole::join_other(Conn& c, bool tell_peer) {
   return true;
 }
 
-// ---- the asked -----------------------------------------------------------------------------------
-
-void ControlRole::on_conn_req(const Message& m, const PacketSource& src) {
-  if (m.conn.instance == host_.instance) return drop(DropReason::kCtrlUnexpected);  // looped
-  if (m.scid == 0 || m.serial != m.conn.attempt) return drop(DropReason::kCtrlMalformed);
-  if (!names(m.conn, src.src)) return drop(DropReason::kSourceAddress);
-
-  const std::uint32_t group = m.conn.group % host_.groups;
-  const control::CookieScope scope{src.src, m.conn.worker_port, m.conn.instance, m.conn_epoch};
-  if (m.cookie != 0 && cookies_.check(now_, m.cookie, scope)) return accept_conn_req(m, src, group);
-  if (m.cookie != 0) drop(DropReason::kCtrlCookie);
-
-  Message r;
-  r.type = CtrlType::kConnRsp;
-  r.status = CtrlStatus::kRetry;
-  r.crc = m.crc;  // the request had room for a trailer
-  r.dcid = m.scid;
-  r.serial = m.serial;
-  r.conn_epoch = m.conn_epoch;
-  r.cookie = cookies_.make(now_, scope);
-  r.conn.instance = host_.instance;
-  r.conn.group = static_cast<std::uint8_t>(group);
-  reply(src, m.conn.worker_port, r);
-}
-
-// A repetition of a known request (answered here), or a late one (dropped here).
-bool ControlRole::conn_req_is_repeat(const Message& m, const PacketSource& src, std::uint32_t group) {
-  for (const std::uint32_t i : peers_.of_instance(m.conn.instance)) {
-    Conn& c = *conns_[i];
-    if (c.state == ConnState::kConnecting || c.group != group || c.peer.group != m.conn.group) continue;
-    if (!c.initiator && c.epoch == m.conn_epoch) {
-      if (c.state == ConnState::kHalfOpen || c.state == ConnState::kOpen) send_conn_rsp(c, src);
-      return true;
-    }
-    if (static_cast<std::int32_t>(m.conn.attempt - c.peer.attempt) <= 0) {
-      drop(DropReason::kCtrlEpoch);
-      return true;
-    }
-  }
-  return false;
-}
-
-void ControlRole::accept_conn_req(const Message& m, const PacketSource& src, std::uint32_t group) {
-  if (conn_req_is_repeat(m, src, group)) return;
-  Conn* crossing = nullptr;
-  for (const std::uint32_t i : peers_.at_address(src.src)) {
-    Conn& o = *conns_[i];
-    if (o.group != group || o.state != ConnState::kConnecting) continue;
-    if (host_.instance < m.conn.instance) return drop(DropReason::kCtrlUnexpected);
-    crossing = &o;
-  }
-  Message refusal;
-  refusal.type = CtrlType::kConnRsp;
-  refusal.crc = m.crc;
-  refusal.dcid = m.scid;
-  refusal.serial = m.serial;
-  refusal.conn_epoch = m.conn_epoch;
-  if (shutting_down_) {
-    refusal.status = CtrlStatus::kRefused;
-    return reply(src, m.conn.worker_port, refusal);
-  }
-  Conn* c = room_for_half_open(m, src, group);
-  if (c == nullptr) return drop(DropReason::kCtrlLimit);  // the asker repeats
-  c->epoch = m.conn_epoch;
-  c->target = src.src;
-  c->request_source = src;
-  c->params.peer_dcid = m.scid;
-  c->rtt = std::min<Nanos>(Nanos{m.conn.rtt_us} * kMicrosecond, kMaxRtt);
-  if (!negotiate(*c, m, src.dst)) {
-    free_conn(*c);
-    refusal.status = CtrlStatus::kIncompatible;
-    return reply(src, m.conn.worker_port, refusal);
-  }
-  c->half_open_since = now_;
-  half_open_.insert({now_, c->params.index.v});
-  enter_instance(*c);
-  enter_address(*c, src.src);
-  install_conn(*c);
-  rearm(*c);
-  if (crossing != nullptr)
-    fail_conn(*crossing, ControlStatus::kPeerLost, WorkStatus::kGeneral, "", false, Queued::kRequeue);
-}
-
-ControlRole::Conn* ControlRole::room_for_half_open(const Message& m, const PacketSource& src,
-                                                   std::uint32_t group) {
-  for (const std::uint32_t i : peers_.at_address(src.src)) {
-    Conn& o = *conns_[i];
-    if (o.group != group || o.peer.group != m.conn.group || !half_open_.contains({o.half_open_since, i}))
-      continue;
-    // The address is proven to belong to the newest asker: the earlier one is gone.
-    fail_conn(o, ControlStatus::kPeerLost, WorkStatus::kGeneral, "", false, Queued::kRequeue);
-  }
-  if (half_open_.size() >= std::max(host_.config.max_half_open, 1U) || (free_conns_.empty() && !half_open_.empty())) {
-    drop(DropReason::kCtrlLimit);
-    fail_conn(*conns_[half_open_.begin()->second], ControlStatus::kPeerLost, WorkStatus::kGeneral, "", false,
-              Queued::kRequeue);
-  }
-  return new_conn(group, false);
-}
-
-void ControlRole::send_conn_rsp(Conn& c, const PacketSource& src) {
-  Message r;
-  r.type = CtrlType::kConnRsp;
-  r.crc = host_.config.crc;
-  r.dcid = c.params.peer_dcid;
-  r.scid = c.params.own_dcid;
-  r.serial = c.peer.attempt;
-  r.conn_epoch = c.epoch;
-  r.conn = c.own;
-  reply(src, c.peer.worker_port, r);
-}
-
-// ---- both ----------------------------------------------------------------------------------------
+// ---- both -----------------------------------------------------------------------------------
 
 // Takes the peer's offer; false when there is nothing in common.
 bool ControlRole::negotiate(Conn& c, const Message& m, const IpAddress& local) {
@@ -412,8 +246,8 @@ bool ControlRole::negotiate(Conn& c, const Message& m, const IpAddress& local) {
     c.proofs[i].proven = p.planes[i].peer == c.target;
     if (c.proofs[i].proven) c.control_plane = i;
   }
-  const std::uint32_t paths = std::min<std::uint32_t>({peer.paths_per_plane, c.own.paths_per_plane,
-                                                       256U / p.n_planes});
+  const std::uint32_t paths =
+      std::min<std::uint32_t>({peer.paths_per_plane, c.own.paths_per_plane, 256U / p.n_planes});
   p.n_paths = static_cast<std::uint16_t>(paths * p.n_planes);
   p.peer_port = peer.worker_port;
   p.peer_pseq_seed = peer.pseq_seed;
@@ -435,7 +269,8 @@ void ControlRole::install_conn(Conn& c) {
 void ControlRole::on_conn_installed(Conn& c) {
   if (c.install_failed)
     return fail_conn(c, ControlStatus::kLimit, WorkStatus::kGeneral,
-                     "the worker group has no room for another connection: raise max_connections", true);
+                     "the worker group has no room for another connection: raise max_connections",
+                     true);
   if (c.initiator) return open_conn(c);
   c.state = ConnState::kHalfOpen;
   send_conn_rsp(c, c.request_source);

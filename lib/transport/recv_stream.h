@@ -35,7 +35,8 @@ struct RecvSlot {
 struct HeldPacket {
   StreamSeq spn;
   std::uint32_t space = 0;  // index of the hold buffer
-  std::uint32_t length = 0;
+  std::uint16_t length = 0;
+  std::uint16_t access = 0;
   std::uint32_t rkey = 0;
   std::uint64_t va = 0;
 };

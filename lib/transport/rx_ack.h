@@ -16,7 +16,8 @@ void RxRole<Q, Io>::send_acks(bool queue_empty) {
     bool sent = true;
     do {
       sent = send_one_ack(conn, conn.ack_paths);
-    } while (sent && ((conn.ack_paths[0] | conn.ack_paths[1] | conn.ack_paths[2] | conn.ack_paths[3]) != 0));
+    } while (sent && (!conn.ack_streams.empty() ||
+                      (conn.ack_paths[0] | conn.ack_paths[1] | conn.ack_paths[2] | conn.ack_paths[3]) != 0));
     if (!sent) { ack_list_[kept++] = index; continue; }  // no buffer: said again next time
     conn.ack_queued = conn.urgent = false;
     conn.pending = 0;
@@ -24,8 +25,8 @@ void RxRole<Q, Io>::send_acks(bool queue_empty) {
   ack_list_.resize(kept);
 }
 
-// One packet with up to kMaxAckPaths of `paths` and all stream blocks that are due. Clears what
-// it says. On the plane and with the source port of the last packet.
+// One packet with up to kMaxAckPaths of `paths` and kMaxAckStreams of the stream blocks that are
+// due; the rest waits for the next one. [MR-7.1.6] Clears what it says. On the plane and with the source port of the last packet.
 template <typename Q, typename Io>
 bool RxRole<Q, Io>::send_one_ack(RxConn& conn, std::array<std::uint64_t, 4>& paths) {
   std::uint8_t* out = io_.begin_reply(conn.params.index, conn.plane_slot(conn.reply_path));
@@ -41,12 +42,13 @@ bool RxRole<Q, Io>::send_one_ack(RxConn& conn, std::array<std::uint64_t, 4>& pat
       ++a.n_paths;
     }
   }
-  for (const std::uint32_t slot : conn.ack_streams) {
-    n += write_stream_block(out + n, streams_[slot]);
-    streams_[slot].ack_dirty = false;
+  while (!conn.ack_streams.empty() && a.n_streams < RxConn::kMaxAckStreams) {
+    RecvStream& s = streams_[conn.ack_streams.back()];
+    conn.ack_streams.pop_back();
+    n += write_stream_block(out + n, s);
+    s.ack_dirty = false;
     ++a.n_streams;
   }
-  conn.ack_streams.clear();
   std::memcpy(out, &a, sizeof a);
   finish_reply(conn, out, n, conn.reply_path);
   ++counters_.acks_sent;
@@ -60,6 +62,7 @@ void RxRole<Q, Io>::ack_alone(RxConn& conn, std::uint8_t path) {
   RxConn::mark(one, path);
   if (send_one_ack(conn, one)) {
     conn.ack_paths[path / 64] &= ~(std::uint64_t{1} << (path % 64));
+    if (!conn.ack_streams.empty()) owe_ack(conn);
     return;
   }
   RxConn::mark(conn.ack_paths, path);

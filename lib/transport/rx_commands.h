@@ -82,6 +82,8 @@ bool RxRole<Q, Io>::add_stream(const StreamParams& p) {
   }
   if (conn.stream_slots[p.own_number] != RxConn::kNoSlot) return false;
   conn.stream_slots[p.own_number] = slot;
+  ++conn.streams;
+  if (conn.ack_streams.capacity() < conn.streams) conn.ack_streams.reserve(std::size_t{2} * conn.streams);
   streams_[slot].start(p);
   return true;
 }
@@ -109,6 +111,7 @@ void RxRole<Q, Io>::remove_stream(RecvStream& s) {
   if (s.params.own_number < conn.stream_slots.size()) {
     conn.stream_slots[s.params.own_number] = RxConn::kNoSlot;
   }
+  --conn.streams;
   std::erase(conn.ack_streams, slot);
   std::erase(stream_mail_, slot);
   s.ack_dirty = s.mail_dirty = false;

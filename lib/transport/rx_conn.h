@@ -37,6 +37,7 @@ struct RxConn {
   std::vector<PathAck> mail;                   // newest acknowledgment per path, for TX
   std::vector<std::uint32_t> stream_slots;     // own number -> slot in the role's stream table
   std::vector<std::uint32_t> ack_streams;      // slots whose block belongs into the next ACK
+  std::uint32_t streams = 0;                   // ack_streams has room for all: no allocation per packet
   std::uint32_t held = 0;                      // ordered packets held, all streams
   RxConnCounters counters;
 

@@ -152,9 +152,10 @@ typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::resolve_write(RecvStream& s, cons
   const auto& w = *reinterpret_cast<const wire::Write*>(p.data);
   const StreamSeq spn{w.d.spn};
   const std::uint32_t total = w.message_length;
-  // A zero-length message is one FIRST|LAST packet; every other packet carries payload.
+  // A zero-length message is one FIRST|LAST packet; every other packet carries payload. [MR-3.4.8]
+  // [MR-3.4.10] [MR-3.4.11] [MR-4.5.1]
   const bool single = (w.d.op & (wire::kOpFirst | wire::kOpLast)) == (wire::kOpFirst | wire::kOpLast);
-  if (k.payload_bytes > total || (k.payload_bytes == 0) != (total == 0) || (total == 0 && !single) ||
+  if (total > kMaxMessageBytes || k.payload_bytes > total || (k.payload_bytes == 0) != (total == 0) || (total == 0 && !single) ||
       (single && k.payload_bytes != total)) {
     return refuse(s, spn, DropReason::kLength, wire::NackReason::kLength);
   }
@@ -188,7 +189,7 @@ typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::resolve_send(RecvStream& s, const
   const std::uint32_t total = m.message_length, offset = m.offset;
   if (slot == nullptr) return refuse(s, spn, DropReason::kOperation, wire::NackReason::kOperation);
   const bool ends = offset <= total && k.payload_bytes == total - offset;
-  if (total > slot->length || offset > total || k.payload_bytes > total - offset || ends != t.last ||
+  if (total > slot->length || total > kMaxMessageBytes || offset > total || k.payload_bytes > total - offset || ends != t.last ||
       (offset == 0) != ((m.d.op & wire::kOpFirst) != 0) || (k.payload_bytes == 0 && total != 0)) {
     return refuse(s, spn, DropReason::kLength, wire::NackReason::kLength);
   }
@@ -219,7 +220,7 @@ typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::hold(RxConn& conn, RecvStream& s,
   ++conn.held;
   ++counters_.held;
   std::memcpy(hold_space_.data() + std::size_t{space} * config_.payload_mtu, from, n);
-  s.hold(HeldPacket{spn, space, n, t.rkey, t.va});
+  s.hold(HeldPacket{spn, space, static_cast<std::uint16_t>(n), static_cast<std::uint16_t>(t.access), t.rkey, t.va});
   return {};
 }
 
@@ -245,8 +246,7 @@ void RxRole<Q, Io>::progress_stream(RxConn& conn, RecvStream& s) {
   while (const HeldPacket* h = s.ripe()) {
     std::uint8_t* to = nullptr;
     // The region may have gone meanwhile: then the bytes have no place to go any more.
-    if (h->length != 0 && memory_.translate(h->rkey, s.params.pd, kAccessRemoteWrite, h->va, h->length,
-                                            to) == AccessError::kNone) {
+    if (h->length != 0 && memory_.translate(h->rkey, s.params.pd, h->access, h->va, h->length, to) == AccessError::kNone) {
       store_ordered(to, hold_space_.data() + std::size_t{h->space} * config_.payload_mtu, h->length);
       counters_.placed_bytes += h->length;
     }

@@ -92,8 +92,7 @@ void RxRole<Q, Io>::on_nack(RxConn& conn, const RxPacket& p) {
   RxToTx e;
   e.kind = RxToTxKind::kNack;
   e.path = n.c.path;
-  e.conn = conn.params.index;
-  e.received_at = now_;
+  name(e, conn);
   e.nack = NackInfo{static_cast<wire::NackReason>(n.reason), n.wait, StreamSeq{n.spn}, PathSeq{n.pseq}};
   // It must act before any ACK that shows its hole: mail leaves at the end of the burst.
   if (!q_.rx_to_tx.push(e)) drop(conn, DropReason::kTxQueueFull);
@@ -130,8 +129,7 @@ void RxRole<Q, Io>::on_probe_reply(RxConn& conn, const RxPacket& p) {
   RxToTx e;
   e.kind = RxToTxKind::kProbeReply;
   e.path = r.c.path;
-  e.conn = conn.params.index;
-  e.received_at = now_;
+  name(e, conn);
   e.probe = ProbeReplyInfo{r.nonce, WireTime{r.timestamp_echo}, r.delay, r.kind, r.c.epoch};
   if (!q_.rx_to_tx.push(e)) drop(conn, DropReason::kTxQueueFull);
 }
@@ -148,8 +146,7 @@ void RxRole<Q, Io>::deliver_mail() {
         RxToTx e;
         e.kind = RxToTxKind::kPathAck;
         e.path = path;
-        e.conn = conn.params.index;
-        e.received_at = now_;
+        name(e, conn);
         e.ack = conn.mail[path];
         if (!q_.rx_to_tx.push(e)) { left = true; break; }
         conn.mail_paths[w] &= conn.mail_paths[w] - 1;
@@ -165,8 +162,7 @@ void RxRole<Q, Io>::deliver_mail() {
     RecvStream& s = streams_[slot];
     RxToTx e;
     e.kind = RxToTxKind::kStreamAck;
-    e.conn = s.params.conn;
-    e.received_at = now_;
+    name(e, conns_[s.params.conn.v]);
     e.stream = s.mail;
     if (q_.rx_to_tx.push(e)) s.mail_dirty = false;
     else stream_mail_[kept++] = slot;

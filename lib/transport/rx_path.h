@@ -20,7 +20,7 @@ namespace metaroce {
 
 class RxPath {
  public:
-  static constexpr std::int32_t kMaxAhead = 4096;  // plausibility of pseq [MR-4.2.1]
+  static constexpr std::uint32_t kMaxAhead = 4096;  // plausibility of pseq [MR-4.2.1]
 
   enum class Epoch : std::uint8_t { kCurrent, kNext, kOld, kBad };
 
@@ -35,7 +35,11 @@ class RxPath {
     }
   }
   [[nodiscard]] bool plausible(PathSeq pseq) const {
-    return pseq - highest_ <= kMaxAhead && highest_ - pseq <= kMaxAhead;
+    // A rejected packet does not raise highest_, but its floor raises cum_: thousands of rejects in
+    // a row must not leave the sender's numbers behind. Unsigned, because at exactly half the
+    // number space a signed distance is negative both ways.
+    const PathSeq seen = serial_max(highest_, cum_ - 1);
+    return pseq.v - seen.v + kMaxAhead <= 2U * kMaxAhead;
   }
   // The first valid packet of the next epoch: the sender has nothing unresolved from before.
   void begin_epoch(std::uint8_t epoch, PathSeq pseq, std::uint8_t floor_delta) {

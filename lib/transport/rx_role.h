@@ -151,7 +151,7 @@ class RxRole {
     if (!conn.ack_queued) { conn.ack_queued = true; ack_list_.push_back(conn.params.index.v); }
   }
   void owe_stream_block(RxConn& conn, RecvStream& s) {
-    if (s.ack_dirty || conn.ack_streams.size() >= RxConn::kMaxAckStreams) return;
+    if (s.ack_dirty) return;
     s.ack_dirty = true;
     conn.ack_streams.push_back(stream_slot(s.params.handle));
   }
@@ -179,6 +179,11 @@ class RxRole {
     io_.commit_reply(n, conn.peer_source_ports[path], conn.params.peer_port);
   }
   void deliver_mail();
+  void name(RxToTx& e, const RxConn& conn) const {
+    e.conn = conn.params.index;
+    e.generation = static_cast<std::uint8_t>(conn.params.own_dcid);
+    e.received_at = now_;
+  }
   void drop(DropReason r) { counters_.drops.add(r); }
   void drop(RxConn& conn, DropReason r) { drop(r); ++conn.counters.drops; }
 

@@ -75,7 +75,9 @@ class SendStream {
   }
 
   // ---- work requests ------------------------------------------------------------------------------
-  [[nodiscard]] bool has_room() const { return tail_ - head_ < ring_.size(); }
+  // Packets ahead of the cumulative point are bounded too: serial numbers compare below 2^31 only.
+  static constexpr std::int32_t kMaxAhead = 1 << 30;
+  [[nodiscard]] bool has_room() const { return tail_ - head_ < ring_.size() && end_ - cum_ < kMaxAhead; }
   [[nodiscard]] bool idle() const { return head_ == tail_; }
   [[nodiscard]] std::uint32_t outstanding() const { return tail_ - head_; }
   void push(std::uint32_t slot, WorkState& w, std::uint32_t mtu) {
@@ -137,9 +139,12 @@ class SendStream {
   }
   // The receiver's own word about its cumulative spn; never beyond what was sent.
   bool on_stream_ack(StreamSeq peer_cum, RecvNumber limit) {
-    if (peer_cum > next_) return false;
-    peer_cum_ = serial_max(peer_cum_, peer_cum);
-    limit_ = serial_max(limit_, limit);
+    // Relative to cum_, not to next_: at exactly half the number space a serial number is neither
+    // ahead nor behind, and the loop below must not walk there. [MR-3.6.8] [MR-10.2.5]
+    const std::int32_t ahead = peer_cum - cum_;
+    if (ahead > next_ - cum_) return false;
+    if (ahead > 0) peer_cum_ = peer_cum;
+    limit_ = serial_max(limit_, limit);  // [MR-6.3.5]
     while (cum_ < peer_cum_) {  // everything below it arrived, whatever became of the path's ACKs
       acked_.set(cum_.v);
       cum_ = cum_ + acked_.take_run(cum_.v);

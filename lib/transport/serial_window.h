@@ -15,11 +15,15 @@ class SerialWindow {
   static constexpr std::uint32_t kSpan = 512;
   enum class Verdict : std::uint8_t { kNew, kSeen, kOutside };
 
-  void start(std::uint32_t first) { next_ = first; answer_.fill(0); }
+  void start(std::uint32_t first) {
+    next_ = first;
+    answer_.fill(0);
+  }
 
   [[nodiscard]] Verdict look(std::uint32_t serial) const {
     const auto ahead = static_cast<std::int32_t>(serial - next_);
-    if (ahead >= 0) return ahead < static_cast<std::int32_t>(kSpan) ? Verdict::kNew : Verdict::kOutside;
+    if (ahead >= 0)
+      return ahead < static_cast<std::int32_t>(kSpan) ? Verdict::kNew : Verdict::kOutside;
     if (ahead < -static_cast<std::int32_t>(kSpan)) return Verdict::kOutside;
     return answer_[serial % kSpan] != 0 ? Verdict::kSeen : Verdict::kNew;
   }

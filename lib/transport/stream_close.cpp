@@ -1,7 +1,8 @@
 // Streams from open to freed (protocol.md 3).
 //
 //   close(): drain TX until the deadline, stop RX (its final cumulative spn), then
-//   STREAM_CLOSE(final)                        ->     stops RX and TX with that spn: what lies below
+//   STREAM_CLOSE(final)                        ->     stops RX and TX with that spn: what lies
+//   below
 //                                                     completes as success, the rest is flushed
 //                                              <-     STREAM_CLOSE_RSP(final)
 //   stops TX with that spn, kDone                     kStreamDown
@@ -22,7 +23,6 @@
 
 namespace metaroce {
 
-using control::ConnState;
 using control::CtrlStatus;
 using control::kNoNumber;
 using control::StreamState;
@@ -30,26 +30,31 @@ using wire::CtrlType;
 
 namespace {
 constexpr Nanos kPendingPollMax = kSecond;
-}
+constexpr std::uint32_t kProbeAfterTries = 3;  // 70 ms with the default first repetition
+}  // namespace
 
-// ---- the application's side ----------------------------------------------------------------------
+// ---- the application's side -----------------------------------------------------------------
 
-void ControlRole::close(std::uint64_t token, ClientId id, StreamHandle handle, Nanos drain_deadline) {
+void ControlRole::close(std::uint64_t token, ClientId id, StreamHandle handle,
+                        Nanos drain_deadline) {
   if (ready_client(token, id) == nullptr) return;
   Stream* s = own_stream(id, handle);
   if (s == nullptr) {
-    emit(ControlEventKind::kDone, token, id, ControlStatus::kNoSuchObject, "not a stream of this client");
+    emit(ControlEventKind::kDone, token, id, ControlStatus::kNoSuchObject,
+         "not a stream of this client");
     return;
   }
   if (s->state >= StreamState::kLinger) return emit_stream(ControlEventKind::kDone, token, *s);
   if (s->close_token) {
-    emit(ControlEventKind::kDone, token, id, ControlStatus::kInvalid, "the stream is being closed already");
+    emit(ControlEventKind::kDone, token, id, ControlStatus::kInvalid,
+         "the stream is being closed already");
     return;
   }
   s->close_token = token;
   if (s->state == StreamState::kClosing) return;  // failed or closed by the peer: ends there
   if (drain_deadline <= now_) return begin_close(*s);
-  s->deadline = s->state == StreamState::kDraining ? std::min(s->deadline, drain_deadline) : drain_deadline;
+  s->deadline =
+      s->state == StreamState::kDraining ? std::min(s->deadline, drain_deadline) : drain_deadline;
   s->state = StreamState::kDraining;
   Command drain;
   drain.kind = CommandKind::kDrainStream;
@@ -87,7 +92,7 @@ void ControlRole::detach_client(Stream& s) {
   advance_client_removal(*client);
 }
 
-// ---- the roles' side -----------------------------------------------------------------------------
+// ---- the roles' side ------------------------------------------------------------------------
 
 void ControlRole::begin_close(Stream& s) {
   s.state = StreamState::kClosing;
@@ -148,8 +153,10 @@ void ControlRole::advance_stream(Stream& s) {
       if (!s.in_roles) return free_stream(s);
       s.state = StreamState::kRemoving;
       return remove_stream(s);
-    case StreamState::kRemoving: return free_stream(s);
-    default: return;
+    case StreamState::kRemoving:
+      return free_stream(s);
+    default:
+      return;
   }
 }
 
@@ -190,10 +197,14 @@ void ControlRole::stream_conn_lost(Stream& s, ControlStatus status, WorkStatus w
   }
   switch (s.state) {
     case StreamState::kQueued:
-    case StreamState::kOpening: fail_connect(s, status, message); return free_stream(s);
-    case StreamState::kRequested: return free_stream(s);
+    case StreamState::kOpening:
+      fail_connect(s, status, message);
+      return free_stream(s);
+    case StreamState::kRequested:
+      return free_stream(s);
     case StreamState::kOpen:
-    case StreamState::kDraining: return begin_close(s);
+    case StreamState::kDraining:
+      return begin_close(s);
     default:
       advance_stream(s);
       return rearm(s);
@@ -214,6 +225,8 @@ void ControlRole::on_stream_timer(Stream& s) {
         if (s.pending) {
           s.retry.interval = std::min(s.retry.interval, kPendingPollMax);
           s.retry.next = now_ + s.retry.interval;
+        } else if (s.retry.tries == kProbeAfterTries) {
+          probe_instance(c);
         }
         return send_open(s, true);
       }
@@ -233,11 +246,12 @@ void ControlRole::on_stream_timer(Stream& s) {
       serial_answered(c, s.retry.serial);
       return fail_conn(c, ControlStatus::kPeerLost, WorkStatus::kRetryExceeded,
                        "the peer answers no control request: connect again", true);
-    default: return advance_stream(s);
+    default:
+      return advance_stream(s);
   }
 }
 
-// ---- the peer's side -----------------------------------------------------------------------------
+// ---- the peer's side ------------------------------------------------------------------------
 
 void ControlRole::start_close_request(Stream& s) {
   std::uint32_t serial = 0;
@@ -339,14 +353,16 @@ void ControlRole::peer_closed(Stream& s, const PacketSource& src) {
   switch (s.state) {
     case StreamState::kOpening:
       serial_answered(*conn_at(s.conn), s.open_serial);
-      fail_connect(s, ControlStatus::kRefused, "the peer closed the stream before it was open here");
+      fail_connect(s, ControlStatus::kRefused,
+                   "the peer closed the stream before it was open here");
       answer_close(s, src);
       return free_stream(s);
     case StreamState::kRequested:
       answer_close(s, src);
       return free_stream(s);
     case StreamState::kOpen:
-    case StreamState::kDraining: return begin_close(s);
+    case StreamState::kDraining:
+      return begin_close(s);
     case StreamState::kClosing:
       if (s.retry.active) serial_answered(*conn_at(s.conn), s.retry.serial);
       s.retry.active = false;
@@ -356,15 +372,18 @@ void ControlRole::peer_closed(Stream& s, const PacketSource& src) {
       answer_close(s, src);
       s.linger_until = now_ + long_linger();
       return rearm(s);
-    case StreamState::kRemoving: return answer_close(s, src);
-    default: return;  // kInstalling: on_stream_installed() sees it
+    case StreamState::kRemoving:
+      return answer_close(s, src);
+    default:
+      return;  // kInstalling: on_stream_installed() sees it
   }
 }
 
 void ControlRole::on_stream_close_rsp(Conn& c, const Message& m) {
   const auto it = c.by_own.find(m.stream.to);
   Stream* s = it == c.by_own.end() ? nullptr : stream_at(it->second);
-  if (s == nullptr || s->state != StreamState::kClosing || !s->retry.active || s->retry.serial != m.serial)
+  if (s == nullptr || s->state != StreamState::kClosing || !s->retry.active ||
+      s->retry.serial != m.serial)
     return drop(DropReason::kCtrlUnexpected);
   s->retry.active = false;
   serial_answered(c, m.serial);

@@ -1,4 +1,5 @@
-// Streams from connect() or STREAM_OPEN to open (protocol.md 3).
+// Streams from connect() or STREAM_OPEN to open (protocol.md 3): the initiator, and what both
+// sides share. The acceptor: stream_accept.cpp.
 //
 //   initiator                                         acceptor
 //   STREAM_OPEN(service, number, spn, window)  ->     kConnectRequest to the listener's client
@@ -32,114 +33,35 @@ using wire::CtrlType;
 
 namespace {
 
-constexpr std::uint32_t kMaxDepth = 1U << 16;
-constexpr std::uint32_t kGenerations = 1U << (32 - kStreamSlotBits);
 constexpr Nanos kPendingPollMin = 100 * kMillisecond, kPendingPollMax = kSecond;
 
 }  // namespace
 
-// ---- table ---------------------------------------------------------------------------------------
+// ---- initiator ------------------------------------------------------------------------------
 
-ControlRole::Stream* ControlRole::new_stream(std::uint32_t group) {
-  StreamTable& t = streams_[group];
-  if (t.free.empty()) return nullptr;
-  const std::uint32_t slot = t.free.front();
-  t.free.pop_front();
-  std::uint32_t generation = t.generation[slot] + host_.groups;
-  if (generation >= kGenerations) generation = group + host_.groups;
-  t.generation[slot] = static_cast<std::uint16_t>(generation);
-  t.slots[slot] = std::make_unique<Stream>();
-  ++counts_.streams;
-  Stream& s = *t.slots[slot];
-  s.group = group;
-  s.handle = slot | (generation << kStreamSlotBits);
-  s.params.own_initial_spn = StreamSeq{static_cast<std::uint32_t>(io_.secret_random())};
-  return &s;
-}
-
-ControlRole::Stream* ControlRole::stream_at(StreamHandle h) {
-  StreamTable& t = streams_[(h >> kStreamSlotBits) % host_.groups];
-  const std::uint32_t slot = stream_slot(h);
-  if (slot >= t.slots.size() || !t.slots[slot] || t.slots[slot]->handle != h) return nullptr;
-  return t.slots[slot].get();
-}
-
-// A stream that the client knows of: open or later.
-ControlRole::Stream* ControlRole::own_stream(ClientId client, StreamHandle h) {
-  Stream* s = stream_at(h);
-  if (s == nullptr || !s->attached || s->client != client) return nullptr;
-  return s->state < StreamState::kOpen ? nullptr : s;
-}
-
-void ControlRole::free_stream(Stream& s) {
-  if (s.state == StreamState::kFreed) return;
-  detach_client(s);
-  s.state = StreamState::kFreed;
-  rearm(s);
-  StreamTable& t = streams_[s.group];
-  const std::uint32_t slot = stream_slot(s.handle);
-  freed_streams_.push_back(std::move(t.slots[slot]));
-  t.free.push_back(slot);
-  --counts_.streams;
-  if (!s.on_conn) return;
-  Conn& c = *conn_at(s.conn);
-  c.by_own.erase(s.own_number);
-  const auto peer = c.by_peer.find(s.peer_number);
-  if (peer != c.by_peer.end() && peer->second == s.handle) c.by_peer.erase(peer);
-  if (s.retry.active) serial_answered(c, s.retry.serial);
-  advance_conn(c);
-  close_conn_if_idle(c);
-}
-
-void ControlRole::use_cqs(Stream& s) {
-  s.uses_cqs = true;
-  ++cqs_.at(s.attr.send_cq)->users;
-  ++cqs_.at(s.attr.recv_cq)->users;
-}
-
-void ControlRole::release_cqs(Stream& s) {
-  if (!s.uses_cqs) return;
-  s.uses_cqs = false;
-  --cqs_.at(s.attr.send_cq)->users;
-  --cqs_.at(s.attr.recv_cq)->users;
-}
-
-// What is wrong with the attributes that a client gives; nullptr when nothing is.
-const char* ControlRole::attr_problem(const Client& client, const StreamAttr& a) const {
-  for (const std::uint32_t id : {a.send_cq, a.recv_cq}) {
-    const auto it = cqs_.find(id);
-    if (it == cqs_.end() || it->second->client != client.id ||
-        it->second->state != control::ObjectState::kReady)
-      return "send_cq and recv_cq must be completion queues of this client";
-  }
-  if (a.send_depth == 0 || a.recv_depth == 0 || a.send_depth > kMaxDepth || a.recv_depth > kMaxDepth)
-    return "send_depth and recv_depth must be 1 to 65536";
-  if (a.private_data.length > kMaxPrivateData) return "private data is limited to 128 bytes";
-  return nullptr;
-}
-
-// ---- initiator -----------------------------------------------------------------------------------
-
-void ControlRole::connect(std::uint64_t token, ClientId id, const IpAddress& peer, std::uint32_t service,
-                          const StreamAttr& attr, Nanos deadline) {
+void ControlRole::connect(std::uint64_t token, ClientId id, const IpAddress& peer,
+                          std::uint32_t service, const StreamAttr& attr, Nanos deadline) {
   const auto fail = [&](ControlStatus status, const char* message) {
     emit(ControlEventKind::kConnected, token, id, status, message).peer = peer;
   };
   Client* client = client_at(id);
   if (client == nullptr || client->state != control::ObjectState::kReady)
     return fail(ControlStatus::kNoSuchObject, "no such client");
-  if (const char* problem = attr_problem(*client, attr)) return fail(ControlStatus::kInvalid, problem);
+  if (const char* problem = attr_problem(*client, attr))
+    return fail(ControlStatus::kInvalid, problem);
   if (shutting_down_) return fail(ControlStatus::kRefused, "this host is shutting down");
   bool same_family = false;
   for (const HostPlane& p : host_.planes) {
     same_family |= p.address.v6 == peer.v6;
     if (p.address == peer)
-      return fail(ControlStatus::kUnreachable, "that is an address of this host: connect to another one");
+      return fail(ControlStatus::kUnreachable,
+                  "that is an address of this host: connect to another one");
   }
   if (!same_family)
-    return fail(ControlStatus::kUnreachable,
-                peer.v6 ? "no plane of this host has an IPv6 address: connect by the peer's IPv4 address"
-                        : "no plane of this host has an IPv4 address: connect by the peer's IPv6 address");
+    return fail(
+        ControlStatus::kUnreachable,
+        peer.v6 ? "no plane of this host has an IPv6 address: connect by the peer's IPv4 address"
+                : "no plane of this host has an IPv4 address: connect by the peer's IPv6 address");
   Stream* s = new_stream(next_group_++ % host_.groups);
   if (s == nullptr) return fail(ControlStatus::kLimit, "max_streams is reached");
   s->initiator = true;
@@ -236,7 +158,8 @@ void ControlRole::on_stream_open_rsp(Conn& c, const Message& m) {
       if (m.stream.from == kNoNumber ||
           (taken != c.by_peer.end() && stream_at(taken->second)->state < StreamState::kLinger)) {
         drop(DropReason::kCtrlMalformed);
-        return cancel_open(*s, ControlStatus::kRefused, "the peer answered with a stream number in use");
+        return cancel_open(*s, ControlStatus::kRefused,
+                           "the peer answered with a stream number in use");
       }
       release_peer_number(c, m.stream.from);
       s->peer_number = m.stream.from;
@@ -244,10 +167,12 @@ void ControlRole::on_stream_open_rsp(Conn& c, const Message& m) {
       return install_stream(*s);
     }
     case CtrlStatus::kLimit:
-      fail_connect(*s, ControlStatus::kLimit, "the peer has no room for another stream: raise its max_streams");
+      fail_connect(*s, ControlStatus::kLimit,
+                   "the peer has no room for another stream: raise its max_streams");
       break;
     default:
-      fail_connect(*s, ControlStatus::kRefused, "nobody listens on that service of the peer, or it rejected");
+      fail_connect(*s, ControlStatus::kRefused,
+                   "nobody listens on that service of the peer, or it rejected");
       break;
   }
   free_stream(*s);
@@ -272,164 +197,7 @@ void ControlRole::cancel_open(Stream& s, ControlStatus status, const char* messa
   rearm(s);
 }
 
-// ---- acceptor ------------------------------------------------------------------------------------
-
-void ControlRole::listen(std::uint64_t token, ClientId id, std::uint32_t service) {
-  Client* client = ready_client(token, id);
-  if (client == nullptr) return;
-  if (shutting_down_) {
-    emit(ControlEventKind::kDone, token, id, ControlStatus::kRefused, "this host is shutting down");
-    return;
-  }
-  if (!listeners_.emplace(service, id).second) {
-    emit(ControlEventKind::kDone, token, id, ControlStatus::kInUse,
-         "that service has a listener already: choose another number");
-    return;
-  }
-  client->services.insert(service);
-  emit(ControlEventKind::kDone, token, id).service = service;
-}
-
-void ControlRole::unlisten(std::uint64_t token, ClientId id, std::uint32_t service) {
-  Client* client = ready_client(token, id);
-  if (client == nullptr) return;
-  if (!client->services.contains(service)) {
-    emit(ControlEventKind::kDone, token, id, ControlStatus::kNoSuchObject, "not a service of this client");
-    return;
-  }
-  end_listener(service);
-  emit(ControlEventKind::kDone, token, id).service = service;
-}
-
-// Ends the listener and rejects what it had not answered.
-void ControlRole::end_listener(std::uint32_t service) {
-  const auto it = listeners_.find(service);
-  Client& client = *client_at(it->second);
-  listeners_.erase(it);
-  client.services.erase(service);
-  const std::vector<StreamHandle> streams(client.streams.begin(), client.streams.end());
-  for (const StreamHandle h : streams) {
-    Stream* s = stream_at(h);
-    if (s->state == StreamState::kRequested && s->service == service) reject_request(*s, CtrlStatus::kRefused);
-  }
-}
-
-void ControlRole::on_stream_open(Conn& c, const Message& m, const PacketSource& src) {
-  if (m.stream.from == kNoNumber || m.stream.open_serial != m.serial)
-    return drop(DropReason::kCtrlMalformed);
-  if (answer_repeated_open(c, m, src)) return;
-  const auto taken = c.by_peer.find(m.stream.from);
-  if (taken != c.by_peer.end() && stream_at(taken->second)->state < StreamState::kLinger)
-    return drop(DropReason::kCtrlUnexpected);
-  const auto listener = listeners_.find(m.stream.service);
-  if (listener == listeners_.end() || shutting_down_ || c.state != ConnState::kOpen)
-    return refuse_open(c, m, src, CtrlStatus::kRefused);
-  Stream* s = c.by_own.size() < host_.config.max_streams_per_connection ? new_stream(c.group) : nullptr;
-  if (s == nullptr) {
-    drop(DropReason::kCtrlLimit);
-    return refuse_open(c, m, src, CtrlStatus::kLimit);
-  }
-  put_on_conn(*s, c);
-  release_peer_number(c, m.stream.from);
-  c.seen.mark(m.serial, static_cast<std::uint8_t>(CtrlStatus::kUnknown));
-  s->state = StreamState::kRequested;
-  s->client = listener->second;
-  s->service = m.stream.service;
-  s->peer = m.stream;
-  s->target = c.target;
-  s->peer_number = m.stream.from;
-  s->open_serial = m.serial;
-  c.by_peer[s->peer_number] = s->handle;
-  client_at(s->client)->streams.insert(s->handle);
-  reply(src, c.params.peer_port, open_answer(c, m.serial, m.stream.from, CtrlStatus::kPending, nullptr));
-  emit_stream(ControlEventKind::kConnectRequest, std::nullopt, *s);
-}
-
-// Answers what was answered before; false for a new request.
-bool ControlRole::answer_repeated_open(Conn& c, const Message& m, const PacketSource& src) {
-  const auto it = c.by_peer.find(m.stream.from);
-  const Stream* s = it == c.by_peer.end() ? nullptr : stream_at(it->second);
-  CtrlStatus status = CtrlStatus::kUnknown;
-  const Stream* accepted = nullptr;
-  if (s != nullptr && !s->initiator && s->open_serial == m.serial) {
-    if (s->state < StreamState::kOpen) {
-      status = CtrlStatus::kPending;
-    } else if (s->state <= StreamState::kDraining) {
-      status = CtrlStatus::kOk;
-      accepted = s;
-    }
-  } else {
-    const control::SerialWindow::Verdict v = c.seen.look(m.serial);
-    if (v == control::SerialWindow::Verdict::kNew) return false;
-    if (v == control::SerialWindow::Verdict::kSeen)
-      status = static_cast<CtrlStatus>(c.seen.answer(m.serial));
-  }
-  reply(src, c.params.peer_port, open_answer(c, m.serial, m.stream.from, status, accepted));
-  return true;
-}
-
-ControlRole::Message ControlRole::open_answer(const Conn& c, std::uint32_t serial, std::uint16_t to,
-                                              CtrlStatus status, const Stream* accepted) {
-  Message r;
-  r.type = CtrlType::kStreamOpenRsp;
-  r.status = status;
-  r.crc = c.params.crc;
-  r.dcid = c.params.peer_dcid;
-  r.scid = c.params.own_dcid;
-  r.serial = serial;
-  r.conn_epoch = c.epoch;
-  r.stream.to = to;
-  r.stream.open_serial = serial;
-  if (accepted != nullptr) {
-    r.stream.from = accepted->own_number;
-    r.stream.window = host_.config.spn_window;
-    r.stream.initial_spn = accepted->params.own_initial_spn;
-    r.stream.flags = accepted->attr.ordered_last ? control::kStreamOrdered : std::uint8_t{0};
-    r.stream.private_data = accepted->attr.private_data;
-  }
-  return r;
-}
-
-void ControlRole::refuse_open(Conn& c, const Message& m, const PacketSource& src, CtrlStatus status) {
-  c.seen.mark(m.serial, static_cast<std::uint8_t>(status));
-  reply(src, c.params.peer_port, open_answer(c, m.serial, m.stream.from, status, nullptr));
-}
-
-void ControlRole::accept(std::uint64_t token, ClientId id, std::uint64_t request, const StreamAttr& attr) {
-  Client* client = ready_client(token, id);
-  if (client == nullptr) return;
-  Stream* s = request <= UINT32_MAX ? stream_at(static_cast<StreamHandle>(request)) : nullptr;
-  if (s == nullptr || s->client != id || s->state != StreamState::kRequested) {
-    emit(ControlEventKind::kDone, token, id, ControlStatus::kNoSuchObject,
-         "no such request: the peer has given up, or it was answered before");
-    return;
-  }
-  if (const char* problem = attr_problem(*client, attr)) {
-    emit(ControlEventKind::kDone, token, id, ControlStatus::kInvalid, problem);
-    return;
-  }
-  s->attr = attr;
-  s->token = token;
-  use_cqs(*s);
-  install_stream(*s);
-}
-
-void ControlRole::reject(ClientId id, std::uint64_t request) {
-  Stream* s = request <= UINT32_MAX ? stream_at(static_cast<StreamHandle>(request)) : nullptr;
-  if (s == nullptr || s->client != id || s->state != StreamState::kRequested) return;
-  reject_request(*s, CtrlStatus::kRefused);
-}
-
-void ControlRole::reject_request(Stream& s, CtrlStatus status) {
-  Conn& c = *conn_at(s.conn);
-  if (c.seen.look(s.open_serial) != control::SerialWindow::Verdict::kOutside)
-    c.seen.mark(s.open_serial, static_cast<std::uint8_t>(status));
-  Message r = open_answer(c, s.open_serial, s.peer_number, status, nullptr);
-  send_on(c, r, false);
-  free_stream(s);
-}
-
-// ---- both ----------------------------------------------------------------------------------------
+// ---- both -----------------------------------------------------------------------------------
 
 void ControlRole::install_stream(Stream& s) {
   StreamParams& p = s.params;
@@ -458,7 +226,8 @@ void ControlRole::install_stream(Stream& s) {
 
 void ControlRole::on_stream_installed(Stream& s) {
   Conn& c = *conn_at(s.conn);
-  const ControlEventKind kind = s.initiator ? ControlEventKind::kConnected : ControlEventKind::kDone;
+  const ControlEventKind kind =
+      s.initiator ? ControlEventKind::kConnected : ControlEventKind::kDone;
   if (s.install_failed) {
     s.down_status = ControlStatus::kLimit;
     s.down_message = "the worker group has no room for another stream: raise max_streams";

@@ -26,11 +26,21 @@ void TxRole<Q, Io, Cc>::take_commands() {
   std::size_t told = 0;
   while (told < outbox_.size() && q_.tx_to_control.push(outbox_[told])) ++told;
   outbox_.erase(outbox_.begin(), outbox_.begin() + static_cast<std::ptrdiff_t>(told));
+  if (!removals_.empty()) [[unlikely]] finish_removals();
   Command c, taken;
   while (q_.control_to_tx.peek(c) && q_.tx_to_control.room() != 0) {
-    if (!run_command(c)) return;
     q_.control_to_tx.pop(taken);
+    if (!run_command(c)) removals_.push_back(c);
   }
+}
+
+// Removals that wait for a port to let go of the last buffer. They stand aside: a port that takes
+// nothing (its peer sleeps) must not hold up the commands of everybody else.
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::finish_removals() {
+  if (now_ < removal_check_) return;
+  removal_check_ = now_ + 50 * kMicrosecond;  // each look walks the pool of requests
+  std::erase_if(removals_, [&](const Command& c) { return q_.tx_to_control.room() != 0 && run_command(c); });
 }
 
 template <typename Q, typename Io, typename Cc>
@@ -263,8 +273,11 @@ void TxRole<Q, Io, Cc>::try_port_change(Conn& c, std::uint8_t path) {
   p.seq.unresolved.clear();
   p.seq.floor = p.seq.next;
   p.source_port = p.wanted_port;
-  ++p.epoch;
-  ++counters_.epoch_changes;
+  if (p.epoch_seen) {  // the peer follows one step only: an epoch that it has not seen is used on
+    ++p.epoch;
+    p.epoch_seen = false;
+    ++counters_.epoch_changes;
+  }
   p.draining = false;
   p.dirty = p.suspect = false;
   p.gap_since = kNever;

@@ -58,6 +58,7 @@ struct TxPath {
   std::uint16_t source_port = 0;
   std::uint16_t wanted_port = 0;    // after the drain
   std::uint8_t epoch = 0;
+  bool epoch_seen = true;           // the peer acknowledged something of this epoch (or it is the first)
   std::uint8_t backoff = 0;
   bool suspect = false;             // silent for a probe timeout: only FLUSH goes out here
   bool draining = false;            // a port change waits for the path to empty

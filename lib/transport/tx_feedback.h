@@ -11,6 +11,8 @@ void TxRole<Q, Io, Cc>::take_feedback() {
   for (unsigned n = 0; n < 256 && q_.rx_to_tx.pop(e); ++n) {
     if (e.conn.v >= conns_.size() || !conns_[e.conn.v].used || conns_[e.conn.v].failed) continue;
     Conn& c = conns_[e.conn.v];
+    // Said of a connection that had this index before: nothing of it fits, not even the path.
+    if (e.generation != static_cast<std::uint8_t>(c.params.own_dcid) || e.path >= c.paths.size()) continue;
     switch (e.kind) {
       case RxToTxKind::kPathAck: on_path_ack(c, e.path, e.ack, e.received_at); break;
       case RxToTxKind::kStreamAck: on_stream_ack(c, e.stream); break;
@@ -25,6 +27,7 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::heard(Conn& c, Path& p) {
   c.last_ack = now_;
   c.ever_answered = true;
+  c.probe_sent = 0;  // a keepalive that was lost no longer counts
   c.backoff = 0;
   p.backoff = 0;
   p.suspect = false;
@@ -40,6 +43,7 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     case AckCheck::kOk: break;
   }
   heard(c, p);
+  p.epoch_seen = true;
   p.highest_acked = serial_max(p.highest_acked, a.highest);
   const auto late = static_cast<std::uint16_t>(a.late - p.peer_late);
   if (late != 0 && late < 0x8000) {
@@ -143,16 +147,17 @@ void TxRole<Q, Io, Cc>::on_nack(Conn& c, std::uint8_t path, const NackInfo& n) {
   }
   const TxRecord r = blocks_[p.block][n.pseq.v & 255];
   SendStream* s = r.data ? find_stream(r.stream) : nullptr;
-  if (s == nullptr) return counters_.drops.add(DropReason::kNackUnknown);
+  const bool final = wire::is_final(n.reason);
+  if (s == nullptr || (final ? n.spn > r.spn || n.spn < s->cum() : n.spn != r.spn)) {
+    return counters_.drops.add(DropReason::kNackUnknown);
+  }
   heard(c, p);
-  if (wire::is_final(n.reason)) {
-    if (n.spn > r.spn || n.spn < s->cum()) return counters_.drops.add(DropReason::kNackUnknown);
+  if (final) {
     s->fail(n.spn, final_status(n.reason));
     resolve(c, path, static_cast<unsigned>(i), Lost::kRejected);
     end_nack(c, *s);
     finish_work(*s);
   } else {
-    if (n.spn != r.spn) return counters_.drops.add(DropReason::kNackUnknown);
     StandingNack& k = s->nack;
     if (!k.active) { k.since = now_; k.rounds = 0; }
     if (!k.active || n.spn <= k.spn) {
@@ -184,6 +189,7 @@ void TxRole<Q, Io, Cc>::on_probe_reply(Conn& c, std::uint8_t path, const ProbeRe
   c.probe_nonce = 0;
   c.probe_sent = 0;
   heard(c, c.paths[path]);
+  settle(c, path);  // a silent path is open again
 }
 
 template <typename Q, typename Io, typename Cc>

@@ -106,6 +106,8 @@ void TxRole<Q, Io, Cc>::wake_blocked() {
         s.probe_wait = s.probe_wait == 0 ? pto : std::min(2 * s.probe_wait, config_.probe_timeout_max);
         s.probe_at = now_ + s.probe_wait;
         if (c.probe_nonce == 0) c.probe_nonce = mix64(c.params.entropy_seed ^ static_cast<std::uint64_t>(now_)) | 1;
+        // Each time on the next path: one of them may be dead. [MR-9.2.5]
+        c.current_path = static_cast<std::uint8_t>(c.current_path + 1U >= c.paths.size() ? 0 : c.current_path + 1U);
         send_probe(c, c.current_path, s.params.peer_number, c.probe_nonce);
       }
       return false;
@@ -121,6 +123,13 @@ void TxRole<Q, Io, Cc>::wake_blocked() {
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::settle(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];
+  // No timer runs for FLUSHes alone, and a lost one would hold the path's block until there is data
+  // again: once the data is resolved they have done their work and are abandoned. A silent path's
+  // FLUSH is its question, which stays. [MR-3.5.2] [MR-7.4.4]
+  if (p.data_unresolved == 0 && !p.suspect) {
+    p.seq.unresolved.clear();
+    p.seq.floor = p.seq.next;
+  }
   p.seq.settle();
   if (p.block != kNil && p.seq.span() == 0) {
     blocks_.give(p.block);

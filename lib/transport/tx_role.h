@@ -88,7 +88,8 @@ class TxRole {
 
   // tx_commands.h
   void take_commands();
-  bool run_command(const Command& c);  // false: not yet, try again next pass
+  bool run_command(const Command& c);  // false: a removal that a port still delays
+  void finish_removals();
   bool add_conn(const ConnParams& p);
   void remove_conn(std::uint32_t index);
   void fail_conn(Conn& c, WorkStatus status);
@@ -123,12 +124,14 @@ class TxRole {
   void on_timeout(Conn& c, std::uint8_t path);
   void requeue_all(Conn& c, std::uint8_t path);
   void heard(Conn& c, Path& p);
+  // [MR-6.6.6]
   static WorkStatus final_status(wire::NackReason r) {
     switch (r) {
       case wire::NackReason::kBadKey:
       case wire::NackReason::kBounds:
       case wire::NackReason::kAccess: return WorkStatus::kRemoteAccess;
       case wire::NackReason::kLength:
+      case wire::NackReason::kBadStream:
       case wire::NackReason::kOperation: return WorkStatus::kRemoteInvalidRequest;
       default: return WorkStatus::kRemoteOperation;
     }
@@ -188,10 +191,11 @@ class TxRole {
   std::vector<ClientParams> clients_;
   std::vector<std::uint32_t> blocked_, retiring_, retiring_now_, draining_, zombies_, unarmed_, live_conns_;
   std::vector<TxToControl> outbox_;
+  std::vector<Command> removals_;
   std::uint32_t conn_head_ = kNil, conn_tail_ = kNil;  // connections that may send
   std::uint32_t next_client_ = 0, next_alive_ = 0;
   int path_shift_;
-  Nanos blocked_check_ = 0, alive_check_ = 0;
+  Nanos blocked_check_ = 0, alive_check_ = 0, removal_check_ = 0;
   TxCounters counters_;
 };
 

@@ -3,7 +3,9 @@
 // and streams are installed by hand: the control role has its own tests.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -196,3 +198,7 @@ class Host {
 };
 
 }  // namespace metaroce::test
+
+// Compiled once, optimised, in host.cpp.
+extern template class metaroce::RxRole<metaroce::test::Queues, metaroce::test::Host::RxIo>;
+extern template class metaroce::TxRole<metaroce::test::Queues, metaroce::test::Host::TxIo, metaroce::EcnAimd>;

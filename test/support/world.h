@@ -16,8 +16,10 @@ struct WorldOptions {
   std::uint32_t gbps = 100;
   bool ordered = false, crc = false;
   std::uint32_t initial_spn = 0xfffffff0U;  // wraps early
+  bool pseq_wraps = false;                  // the first path's numbers wrap within 1,024 packets
+  Nanos start = 1000;                       // of the clock
   QueueSizes queues;
-  TxLimits limits;
+  TxLimits limits{1024, 64, 4096};          // small: thousands of worlds are made
   TransportConfig config;
 };
 
@@ -29,8 +31,10 @@ class World {
         ba(mix64(o.seed + 1000003), o.delay, o.gbps) {
     a.out = &ab;
     b.out = &ba;
-    connect(a, b, 1, 2);
-    connect(b, a, 2, 1);
+    now = a.now = b.now = o.start;
+    const std::uint64_t seed_a = pseq_seed(1), seed_b = pseq_seed(2);
+    connect(a, b, seed_a, seed_b);
+    connect(b, a, seed_b, seed_a);
     for (std::uint32_t s = 0; s < o.streams; ++s) { add_stream(a, s); add_stream(b, s); }
   }
 
@@ -40,10 +44,18 @@ class World {
     c.max_connections = 4;
     c.max_streams = 64;
     c.max_streams_per_connection = 64;
+    c.max_regions = 64;
+    c.max_cqs = 4;
+    c.max_clients = 4;
     return c;
   }
   StreamHandle handle(std::uint32_t s) const { return s | (5U << kStreamSlotBits); }
 
+  std::uint64_t pseq_seed(std::uint64_t side) const {
+    std::uint64_t s = side * options.seed;
+    while (options.pseq_wraps && initial_pseq(s, PathId{0}).v < 0xfffffc00U) s += 16;
+    return s;
+  }
   void connect(Host& self, Host& peer, std::uint64_t own_seed, std::uint64_t peer_seed) {
     ConnParams p;
     p.index = ConnIndex{1};
@@ -52,8 +64,8 @@ class World {
     p.n_paths = static_cast<std::uint16_t>(options.paths);
     p.n_planes = static_cast<std::uint16_t>(options.planes);
     for (unsigned i = 0; i < options.planes; ++i) p.planes[i] = PlanePair{PlaneId{static_cast<std::uint8_t>(i)}, self.ip, peer.ip};
-    p.own_pseq_seed = own_seed * options.seed;
-    p.peer_pseq_seed = peer_seed * options.seed;
+    p.own_pseq_seed = own_seed;
+    p.peer_pseq_seed = peer_seed;
     p.entropy_seed = options.seed;
     p.payload_mtu = options.mtu;
     p.line_rate = options.gbps * 1000;
@@ -118,7 +130,7 @@ class World {
   TransportConfig config;
   Host a, b;
   Link ab, ba;
-  Nanos now = 1000;
+  Nanos now = 0;
   bool check_invariants = false;
 };
 

@@ -1,4 +1,4 @@
-// Statistics, asked for page by page.
+// Statistics, asked for page by page, and what an application does about them: moving a path.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -82,4 +82,13 @@ int metaroce_get_path_stats(metaroce_stream* s, metaroce_path_stats* out, int n)
     filled += more;
   } while (filled < n && in.stats.entries != 0);
   return static_cast<int>(in.stats.paths);
+}
+
+int metaroce_move_path(metaroce_stream* s, std::uint8_t path, std::uint16_t udp_source_port) {
+  abi::Request r = s->context->request(abi::RequestKind::kMovePath);
+  r.id = s->handle;
+  r.first_path = path;
+  r.service = udp_source_port;
+  Incoming in;
+  return s->context->call(r, kAnswerLimit, in);
 }

@@ -124,6 +124,7 @@ class Session {
   void connect(const abi::Request& r, Nanos now);
   void close_stream(const abi::Request& r, Nanos now);
   void stats(const abi::Request& r);
+  void move_path(const abi::Request& r);
   bool stream_attr(const abi::Request& r, StreamAttr& out);
   bool reserve_memory(std::uint64_t token, std::uint64_t bytes);
 

@@ -47,6 +47,7 @@ bool Session::handle(const abi::Request& r, Nanos now) {
     case abi::RequestKind::kConnect: connect(r, now); return true;
     case abi::RequestKind::kClose: close_stream(r, now); return true;
     case abi::RequestKind::kStats: stats(r); return true;
+    case abi::RequestKind::kMovePath: move_path(r); return true;
     case abi::RequestKind::kAttach: return false;  // once, and before there is a session
   }
   return false;
@@ -245,6 +246,15 @@ void Session::close_stream(const abi::Request& r, Nanos now) {
     return refuse(r, ControlStatus::kNoSuchObject, "no such stream");
   it->second = true;
   api_.close(expect(Op::kClose, r.token, r.id), id_, r.id, deadline(now, r.timeout_ns));
+}
+
+void Session::move_path(const abi::Request& r) {
+  const ControlStatus s = !streams_.contains(r.id) || r.first_path > 0xff || r.service > 0xffff
+                              ? ControlStatus::kNoSuchObject
+                              : api_.move_path(id_, r.id, static_cast<std::uint8_t>(r.first_path),
+                                               static_cast<std::uint16_t>(r.service));
+  if (s != ControlStatus::kOk) return refuse(r, s, "no such stream or path");
+  send(reply(r.token));
 }
 
 void Session::stats(const abi::Request& r) {

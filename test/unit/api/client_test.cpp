@@ -233,6 +233,8 @@ TEST_F(Client, stats__paged) {
   EXPECT_EQ(ps[39].tx_packets, 1039U);
   EXPECT_EQ(ps[40].tx_packets, 0U);
   EXPECT_EQ(metaroce_get_path_stats(p.sa, ps, 3), 40);
+  EXPECT_EQ(metaroce_move_path(p.sa, 7, 50007), 0);
+  EXPECT_EQ(metaroce_move_path(p.sa, 40, 0), -ENOENT);
   metaroce_detach(p.a);
   metaroce_detach(p.b);
 }

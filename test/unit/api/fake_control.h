@@ -118,6 +118,15 @@ class FakeControl final : public ControlApi {
     streams_.erase(h);
     done(token, c);
   }
+  ControlStatus move_path(ClientId c, StreamHandle h, std::uint8_t path, std::uint16_t port) override {
+    const auto s = streams_.find(h);
+    if (s == streams_.end() || s->second.client != c || path >= 40) return ControlStatus::kNoSuchObject;
+    moved_path = path;
+    moved_port = port;
+    return ControlStatus::kOk;
+  }
+  std::uint8_t moved_path = 0;
+  std::uint16_t moved_port = 0;
   bool conn_stats(ClientId c, StreamHandle h, ConnStats& out) override {
     const auto s = streams_.find(h);
     if (s == streams_.end() || s->second.client != c) return false;

@@ -40,10 +40,11 @@ ConnInfo conn_info(Rng& r, unsigned planes, bool v6) {
 }
 
 CtrlMessage random_message(Rng& r) {
-  static constexpr CtrlType kTypes[] = {
-      CtrlType::kConnReq, CtrlType::kConnRsp, CtrlType::kConnRtu, CtrlType::kConnRtuAck,
-      CtrlType::kConnClose, CtrlType::kConnCloseRsp, CtrlType::kStreamOpen, CtrlType::kStreamOpenRsp,
-      CtrlType::kStreamClose, CtrlType::kStreamCloseRsp};
+  static constexpr CtrlType kTypes[] = {CtrlType::kConnReq,     CtrlType::kConnRsp,
+                                        CtrlType::kConnRtu,     CtrlType::kConnRtuAck,
+                                        CtrlType::kConnClose,   CtrlType::kConnCloseRsp,
+                                        CtrlType::kStreamOpen,  CtrlType::kStreamOpenRsp,
+                                        CtrlType::kStreamClose, CtrlType::kStreamCloseRsp};
   CtrlMessage m;
   m.type = kTypes[r.below(10)];
   m.crc = r.below(2) != 0;
@@ -100,9 +101,10 @@ TEST(CtrlCodec, golden_bytes_of_a_stream_close) {
   m.stream.has_final = true;
   m.stream.final_spn = StreamSeq{0x31323334};
   const std::vector<std::uint8_t> want = {
-      0x17, 0, 0, 0, 0, 0, 1, 2, 0x11, 0x22, 0x33, 0x44, 0, 0, 0, 5,  // common
-      10, 0, 0, 16, 0, 0, 3, 4, 1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 0,
-      34, 8, 0x0a, 0x0b, 0x0c, 0x0d, 0x21, 0x22, 0x23, 0x24, 36, 4, 0x31, 0x32, 0x33, 0x34};
+      0x17, 0, 0,    0,    0,    0,   1, 2,  0x11, 0x22, 0x33, 0x44, 0,    0,    0,    5,  // common
+      10,   0, 0,    16,   0,    0,   3, 4,  1,    2,    3,    4,    5,    6,    7,    8,    0,
+      0,    0, 0,    0,    0,    0,   0, 34, 8,    0x0a, 0x0b, 0x0c, 0x0d, 0x21, 0x22, 0x23, 0x24,
+      36,   4, 0x31, 0x32, 0x33, 0x34};
   EXPECT_EQ(encode(m), want);
 }
 
@@ -124,7 +126,8 @@ TEST(CtrlCodec, every_truncation_is_dropped_by_name) {
     const std::vector<std::uint8_t> bytes = encode(m);
     for (std::size_t n = 0; n < bytes.size(); ++n) {
       // A vector of exactly n bytes: a read beyond is an error under AddressSanitizer.
-      const std::vector<std::uint8_t> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(n));
+      const std::vector<std::uint8_t> cut(bytes.begin(),
+                                          bytes.begin() + static_cast<std::ptrdiff_t>(n));
       CtrlMessage back;
       ASSERT_NE(decode_ctrl(cut, back), DropReason::kNone) << n;
     }

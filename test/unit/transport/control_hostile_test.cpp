@@ -71,8 +71,10 @@ TEST(ControlHostile, no_state_and_no_amplification_before_the_cookie) {
   Pair p(1);
   const ControlCounts base = p.b->role->counts();
   for (std::uint32_t i = 0; i < 5000; ++i) {
-    Forger f(p.net, *p.b, IpAddress::v4(11, static_cast<std::uint8_t>(i >> 16), static_cast<std::uint8_t>(i >> 8),
-                                        static_cast<std::uint8_t>(i)), i);
+    Forger f(p.net, *p.b,
+             IpAddress::v4(11, static_cast<std::uint8_t>(i >> 16),
+                           static_cast<std::uint8_t>(i >> 8), static_cast<std::uint8_t>(i)),
+             i);
     f.req.crc = i % 2 == 0;
     const std::size_t n = f.send(f.req);
     ASSERT_EQ(f.answers.size(), 1U);
@@ -85,7 +87,8 @@ TEST(ControlHostile, no_state_and_no_amplification_before_the_cookie) {
 TEST(ControlHostile, wrong_foreign_and_expired_cookies_only_earn_a_new_one) {
   Pair p(2);
   const ControlCounts base = p.b->role->counts();
-  Forger f(p.net, *p.b, IpAddress::v4(11, 0, 0, 1), 1), g(p.net, *p.b, IpAddress::v4(11, 0, 0, 2), 2);
+  Forger f(p.net, *p.b, IpAddress::v4(11, 0, 0, 1), 1),
+      g(p.net, *p.b, IpAddress::v4(11, 0, 0, 2), 2);
   f.send(f.req);
   const std::uint64_t cookie = f.answers[0].cookie;
   for (unsigned bit = 0; bit < 64; ++bit) {
@@ -149,7 +152,9 @@ TEST(ControlHostile, half_open_is_bounded_and_an_honest_client_gets_through) {
   const std::uint64_t t = p.connect();
   std::uint32_t i = 5000;
   while (p.b->events.empty() && p.net.now - start < 2 * kSecond) {  // the flood goes on
-    Forger f(p.net, *p.b, IpAddress::v4(11, 0, static_cast<std::uint8_t>(i >> 8), static_cast<std::uint8_t>(i)), i);
+    Forger f(p.net, *p.b,
+             IpAddress::v4(11, 0, static_cast<std::uint8_t>(i >> 8), static_cast<std::uint8_t>(i)),
+             i);
     f.half_open();
     ++i;
     p.net.run(kMillisecond);
@@ -236,7 +241,9 @@ TEST(ControlHostile, ten_thousand_mutations_leave_bounded_state) {
     c.max_half_open = 8;
     Pair p(seed, c);
     std::vector<Packet> corpus;
-    p.net.on_send = [&](const Packet& pk) { if (corpus.size() < 64) corpus.push_back(pk); };
+    p.net.on_send = [&](const Packet& pk) {
+      if (corpus.size() < 64) corpus.push_back(pk);
+    };
     const Pair::Ends e = p.open();
     p.a->role->close(90, Pair::kClient, e.a.stream, p.net.now);
     p.a->await_token(90);
@@ -248,8 +255,10 @@ TEST(ControlHostile, ten_thousand_mutations_leave_bounded_state) {
       for (std::uint32_t k = 0; k < flips; ++k)
         pk.bytes[p.net.random.below(static_cast<std::uint32_t>(pk.bytes.size()))] ^=
             static_cast<std::uint8_t>(1U << p.net.random.below(8));
-      if (p.net.random.below(8) == 0) pk.bytes.resize(p.net.random.below(static_cast<std::uint32_t>(pk.bytes.size()) + 1));
-      if (p.net.random.below(8) == 0) pk.bytes.resize(pk.bytes.size() + p.net.random.below(40), 0xaa);
+      if (p.net.random.below(8) == 0)
+        pk.bytes.resize(p.net.random.below(static_cast<std::uint32_t>(pk.bytes.size()) + 1));
+      if (p.net.random.below(8) == 0)
+        pk.bytes.resize(pk.bytes.size() + p.net.random.below(40), 0xaa);
       if (pk.bytes.size() > wire::kMaxCtrlBytes) pk.bytes.resize(wire::kMaxCtrlBytes);
       p.net.schedule(std::move(pk));
       if (i % 10 == 0) p.net.run(kMillisecond);

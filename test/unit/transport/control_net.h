@@ -37,10 +37,11 @@ class FakeGroup final : public GroupPort {
   std::map<StreamHandle, Command> tx_stops;     // last kStopStream of each stream
   std::map<StreamHandle, StreamParams> params;  // of each stream ever installed
   std::map<std::uint32_t, ConnParams> conn_params;
+  std::vector<Command> peer_addresses;  // every kPeerAddress
   std::size_t capacity = 4;
-  bool drains = true;                // kDrainStream is answered at once
-  std::set<CommandKind> refuse;      // answered with ok = false by RX
-  std::uint32_t cum_spn = 1000;      // final of each stream by RX
+  bool drains = true;            // kDrainStream is answered at once
+  std::set<CommandKind> refuse;  // answered with ok = false by RX
+  std::uint32_t cum_spn = 1000;  // final of each stream by RX
 
   bool to_rx(const Command& c) override { return push(rx, c); }
   bool to_tx(const Command& c) override { return push(tx, c); }
@@ -92,12 +93,24 @@ class FakeGroup final : public GroupPort {
       return r;
     }
     switch (c.kind) {
-      case CommandKind::kAddClient: r.ok = s.clients.insert(c.client->client.v).second; break;
-      case CommandKind::kRemoveClient: r.ok = s.clients.erase(static_cast<std::uint16_t>(c.id)) == 1; break;
-      case CommandKind::kAddRegion: r.ok = s.regions.insert(c.region->key).second; break;
-      case CommandKind::kRemoveRegion: r.ok = s.regions.erase(c.id) == 1; break;
-      case CommandKind::kAddCq: r.ok = s.cqs.insert(c.cq->cq).second; break;
-      case CommandKind::kRemoveCq: remove_cq(s, c); break;
+      case CommandKind::kAddClient:
+        r.ok = s.clients.insert(c.client->client.v).second;
+        break;
+      case CommandKind::kRemoveClient:
+        r.ok = s.clients.erase(static_cast<std::uint16_t>(c.id)) == 1;
+        break;
+      case CommandKind::kAddRegion:
+        r.ok = s.regions.insert(c.region->key).second;
+        break;
+      case CommandKind::kRemoveRegion:
+        r.ok = s.regions.erase(c.id) == 1;
+        break;
+      case CommandKind::kAddCq:
+        r.ok = s.cqs.insert(c.cq->cq).second;
+        break;
+      case CommandKind::kRemoveCq:
+        remove_cq(s, c);
+        break;
       case CommandKind::kAddConn:
         conn_params[c.conn->index.v] = *c.conn;
         EXPECT_TRUE(s.conns.insert(c.conn->index.v).second);
@@ -106,8 +119,12 @@ class FakeGroup final : public GroupPort {
         EXPECT_TRUE(!is_rx && s.conns.contains(c.id));
         EXPECT_TRUE(s.open_conns.insert(c.id).second);
         break;
-      case CommandKind::kRemoveConn: remove_conn(s, c); break;
-      case CommandKind::kFailConn: EXPECT_TRUE(!is_rx && s.conns.contains(c.id)); break;
+      case CommandKind::kRemoveConn:
+        remove_conn(s, c);
+        break;
+      case CommandKind::kFailConn:
+        EXPECT_TRUE(!is_rx && s.conns.contains(c.id));
+        break;
       case CommandKind::kAddStream:
         params[c.stream->handle] = *c.stream;
         EXPECT_TRUE(s.conns.contains(c.stream->conn.v));
@@ -115,15 +132,25 @@ class FakeGroup final : public GroupPort {
         EXPECT_TRUE(s.clients.contains(c.stream->client.v));
         EXPECT_TRUE(s.streams.emplace(c.stream->handle, c.stream->conn.v).second);
         break;
-      case CommandKind::kDrainStream: drain(s, c); break;
+      case CommandKind::kDrainStream:
+        drain(s, c);
+        break;
       case CommandKind::kStopStream:
         EXPECT_TRUE(s.streams.contains(c.id) && s.stopped.insert(c.id).second);
-        if (is_rx) r.cum_spn = StreamSeq{cum_spn};
-        else tx_stops[c.id] = c;
+        if (is_rx)
+          r.cum_spn = StreamSeq{cum_spn};
+        else
+          tx_stops[c.id] = c;
         break;
-      case CommandKind::kRemoveStream: remove_stream(s, c, is_rx); break;
+      case CommandKind::kRemoveStream:
+        remove_stream(s, c, is_rx);
+        break;
+      case CommandKind::kPeerAddress:
+        EXPECT_TRUE(!is_rx && s.conns.contains(c.id));
+        peer_addresses.push_back(c);
+        break;
       case CommandKind::kChangePort:
-      case CommandKind::kPeerAddress: break;
+        break;
     }
     return r;
   }
@@ -149,7 +176,8 @@ class FakeGroup final : public GroupPort {
     EXPECT_TRUE(s.stopped.erase(c.id) == 1 || never_ran);
   }
   void remove_conn(Side& s, const Command& c) {
-    for (const auto& [h, conn] : s.streams) EXPECT_NE(conn, c.id) << "connection removed under a stream";
+    for (const auto& [h, conn] : s.streams)
+      EXPECT_NE(conn, c.id) << "connection removed under a stream";
     s.conns.erase(c.id);
     s.open_conns.erase(c.id);
   }
@@ -168,18 +196,23 @@ struct Host final : ControlIo, StatsSource {
   bool send_to(PlaneId, const IpAddress& local, const IpAddress& peer, std::uint16_t src_port,
                std::uint16_t dst_port, std::span<const std::uint8_t> bytes) override;
   std::uint64_t secret_random() override { return random.next(); }
-  bool conn_stats(std::uint32_t, ConnIndex, ConnStats& out) override { out.acked_bytes = 7; return true; }
+  bool conn_stats(std::uint32_t, ConnIndex, ConnStats& out) override {
+    out.acked_bytes = 7;
+    return true;
+  }
 
   void deliver(const Packet& p, Nanos now);
   // Adds a client with one completion queue and returns once both exist; the queue's id.
   std::uint32_t add_client(std::uint16_t id);
   // Takes the first event that satisfies `match`; runs the net until then, at most `limit`.
-  ControlEvent await(const std::function<bool(const ControlEvent&)>& match, Nanos limit = 20 * kSecond);
+  ControlEvent await(const std::function<bool(const ControlEvent&)>& match,
+                     Nanos limit = 20 * kSecond);
   ControlEvent await_token(std::uint64_t token, Nanos limit = 20 * kSecond);
   ControlEvent await_kind(ControlEventKind kind, Nanos limit = 20 * kSecond);
   void drain_events();
   [[nodiscard]] bool busy() const {
-    for (const auto& g : groups) if (g->busy()) return true;
+    for (const auto& g : groups)
+      if (g->busy()) return true;
     return false;
   }
   [[nodiscard]] std::size_t objects() const {
@@ -200,7 +233,8 @@ class Net {
  public:
   explicit Net(std::uint64_t seed) : random(seed) {}
 
-  Host& add(std::uint8_t n, TransportConfig config = {}, unsigned planes = 2, std::uint32_t groups = 1) {
+  Host& add(std::uint8_t n, TransportConfig config = {}, unsigned planes = 2,
+            std::uint32_t groups = 1) {
     HostInfo info;
     for (unsigned i = 0; i < planes; ++i)
       info.planes.push_back({PlaneId{static_cast<std::uint8_t>(i)}, address(n, i)});
@@ -232,8 +266,10 @@ class Net {
     Nanos next = until;
     if (!queue.empty()) next = std::min(next, queue.begin()->first);
     for (const auto& h : hosts) {
-      if (h->busy()) next = now;
-      else next = std::min(next, std::max(now, h->role->next_deadline()));
+      if (h->busy())
+        next = now;
+      else
+        next = std::min(next, std::max(now, h->role->next_deadline()));
     }
     now = std::max(now, next);
     while (!queue.empty() && queue.begin()->first <= now) {
@@ -245,7 +281,9 @@ class Net {
     for (const auto& h : hosts) {
       for (const auto& g : h->groups) g->run();
       h->role->poll(now);
-      if (++steps % 16 == 0) { ASSERT_TRUE(h->role->validate()); }  // looks at every slot
+      if (++steps % 16 == 0) {
+        ASSERT_TRUE(h->role->validate());
+      }  // looks at every slot
       for (ControlEvent e; h->role->next_event(e);) h->events.push_back(e);
     }
   }
@@ -254,7 +292,8 @@ class Net {
     while (now < until && !::testing::Test::HasFatalFailure()) step(until);
   }
   void remove(Host& h) {
-    for (auto& [a, owner] : by_address) if (owner == &h) owner = nullptr;
+    for (auto& [a, owner] : by_address)
+      if (owner == &h) owner = nullptr;
     std::erase_if(hosts, [&](const auto& p) { return p.get() == &h; });
   }
 
@@ -307,7 +346,8 @@ inline void Host::deliver(const Packet& p, Nanos now) {
   std::copy(p.bytes.begin(), p.bytes.end(), m.bytes.begin());
   groups[group]->rx_out.push_back(m);
 }
-inline ControlEvent Host::await(const std::function<bool(const ControlEvent&)>& match, Nanos limit) {
+inline ControlEvent Host::await(const std::function<bool(const ControlEvent&)>& match,
+                                Nanos limit) {
   const Nanos until = net.now + limit;
   for (;;) {
     for (auto it = events.begin(); it != events.end(); ++it) {
@@ -360,12 +400,16 @@ struct Pair {
 
   explicit Pair(std::uint64_t seed, TransportConfig config = {}, unsigned planes = 2,
                 std::uint32_t groups_a = 1, std::uint32_t groups_b = 1)
-      : net(seed), a(&net.add(1, config, planes, groups_a)), b(&net.add(2, config, planes, groups_b)),
-        cq_a(a->add_client(1)), cq_b(b->add_client(1)) {
+      : net(seed),
+        a(&net.add(1, config, planes, groups_a)),
+        b(&net.add(2, config, planes, groups_b)),
+        cq_a(a->add_client(1)),
+        cq_b(b->add_client(1)) {
     b->role->listen(b->next_token, kClient, 7);
     EXPECT_EQ(b->await_token(b->next_token++).status, ControlStatus::kOk);
   }
-  std::uint64_t connect(Nanos timeout = 10 * kSecond, unsigned plane = 0, const std::string& data = "hello") {
+  std::uint64_t connect(Nanos timeout = 10 * kSecond, unsigned plane = 0,
+                        const std::string& data = "hello") {
     a->role->connect(a->next_token, kClient, Net::address(2, plane), 7, attr_of(cq_a, data),
                      net.now + timeout);
     return a->next_token++;
@@ -374,7 +418,9 @@ struct Pair {
     b->role->accept(b->next_token, kClient, request.request, attr_of(cq_b, data));
     return b->next_token++;
   }
-  struct Ends { ControlEvent a, b; };
+  struct Ends {
+    ControlEvent a, b;
+  };
   Ends open() {
     const std::uint64_t t = connect();
     const std::uint64_t u = accept(b->await_kind(ControlEventKind::kConnectRequest));

@@ -25,7 +25,8 @@ TEST(ControlObjects, regions_are_installed_everywhere_with_keys_that_differ) {
     ASSERT_EQ(e.status, ControlStatus::kOk);
     EXPECT_TRUE(keys.insert(e.id).second);
     indices.insert(e.id >> 12);
-    for (const auto& g : h.groups) EXPECT_TRUE(g->rx.regions.contains(e.id) && g->tx.regions.contains(e.id));
+    for (const auto& g : h.groups)
+      EXPECT_TRUE(g->rx.regions.contains(e.id) && g->tx.regions.contains(e.id));
   }
   EXPECT_EQ(indices.size(), 100U);
   EXPECT_GT(*indices.rbegin() - *indices.begin(), 10000U) << "indices in a row can be guessed";
@@ -122,15 +123,28 @@ TEST(ControlObjects, any_handle_key_or_request_is_survived) {
   const Pair::Ends e = p.open();
   Rng r(6);
   for (int i = 0; i < 3000; ++i) {
-    const auto id = static_cast<std::uint32_t>(r.below(3) == 0 ? r.next() : e.a.stream + r.below(4));
+    const auto id =
+        static_cast<std::uint32_t>(r.below(3) == 0 ? r.next() : e.a.stream + r.below(4));
     const ClientId c{static_cast<std::uint16_t>(r.below(4))};
     switch (r.below(6)) {
-      case 0: if (id != e.a.stream) p.a->role->close(1, c, id, 0); break;
-      case 1: p.a->role->remove_region(1, c, id); break;
-      case 2: p.a->role->remove_cq(1, c, id); break;
-      case 3: p.a->role->accept(1, c, r.next(), attr_of(id)); break;
-      case 4: p.a->role->reject(c, id); break;
-      default: p.a->role->unlisten(1, c, id); break;
+      case 0:
+        if (id != e.a.stream) p.a->role->close(1, c, id, 0);
+        break;
+      case 1:
+        p.a->role->remove_region(1, c, id);
+        break;
+      case 2:
+        p.a->role->remove_cq(1, c, id);
+        break;
+      case 3:
+        p.a->role->accept(1, c, r.next(), attr_of(id));
+        break;
+      case 4:
+        p.a->role->reject(c, id);
+        break;
+      default:
+        p.a->role->unlisten(1, c, id);
+        break;
     }
     p.net.step(p.net.now + kMicrosecond);
   }
@@ -172,7 +186,10 @@ TEST(ControlObjects, remove_client_in_every_state_returns_counts_to_base) {
     const std::size_t objects_a = p.a->objects(), objects_b = p.b->objects();
     const ClientId late{2};
     std::set<std::uint64_t> open_tokens;
-    const auto token = [&](Host* h) { open_tokens.insert(h->next_token); return h->next_token++; };
+    const auto token = [&](Host* h) {
+      open_tokens.insert(h->next_token);
+      return h->next_token++;
+    };
 
     const bool at_a = seed % 4 < 2;
     Host* h = at_a ? p.a : p.b;
@@ -182,22 +199,27 @@ TEST(ControlObjects, remove_client_in_every_state_returns_counts_to_base) {
     h->role->listen(token(h), late, 8);
     if (at_a) {
       for (int i = 0; i < 3; ++i)
-        h->role->connect(token(h), late, Net::address(2, static_cast<unsigned>(i % 2)), 7, attr_of(cq), kNever);
+        h->role->connect(token(h), late, Net::address(2, static_cast<unsigned>(i % 2)), 7,
+                         attr_of(cq), kNever);
     } else {
       for (int i = 0; i < 3; ++i)
         p.a->role->connect(p.a->next_token++, Pair::kClient, Net::address(2, 0), 8, attr_of(p.cq_a),
                            p.net.now + 20 * kSecond);
     }
-    const Nanos end = p.net.now + static_cast<Nanos>(p.net.random.below(seed % 5 == 0 ? 3000000 : 300)) * kMicrosecond;
+    const Nanos end =
+        p.net.now +
+        static_cast<Nanos>(p.net.random.below(seed % 5 == 0 ? 3000000 : 300)) * kMicrosecond;
     while (p.net.now < end) {
       p.net.step(end);
       for (const ControlEvent& e : p.b->events)
         if (e.kind == Kind::kConnectRequest)
           p.b->role->accept(at_a ? p.b->next_token++ : token(p.b), e.client, e.request,
                             attr_of(at_a ? p.cq_b : cq));
-      std::erase_if(p.b->events, [](const ControlEvent& e) { return e.kind == Kind::kConnectRequest; });
+      std::erase_if(p.b->events,
+                    [](const ControlEvent& e) { return e.kind == Kind::kConnectRequest; });
       for (const ControlEvent& e : h->events)
-        if (e.client == late && e.stream != 0 && e.kind != Kind::kStreamDown && p.net.random.below(8) == 0)
+        if (e.client == late && e.stream != 0 && e.kind != Kind::kStreamDown &&
+            p.net.random.below(8) == 0)
           h->role->close(token(h), late, e.stream, p.net.now + p.net.random.below(1000000));
       ASSERT_FALSE(HasFatalFailure());
     }
@@ -210,7 +232,9 @@ TEST(ControlObjects, remove_client_in_every_state_returns_counts_to_base) {
 
     for (const ControlEvent& e : h->events) {
       if (e.client != late || e.token < 1000) continue;
-      if (e.token == removed) { ASSERT_EQ(e.status, ControlStatus::kOk); }
+      if (e.token == removed) {
+        ASSERT_EQ(e.status, ControlStatus::kOk);
+      }
       open_tokens.erase(e.token);
     }
     ASSERT_TRUE(open_tokens.empty()) << *open_tokens.begin() << " never ended";

@@ -77,7 +77,8 @@ TEST(ControlStream, crossing_closes_end_well_for_both) {
 
 TEST(ControlStream, nobody_listens_and_reject_are_refusals) {
   Pair p(3);
-  p.a->role->connect(50, Pair::kClient, Net::address(2, 0), 999, attr_of(p.cq_a), p.net.now + kSecond);
+  p.a->role->connect(50, Pair::kClient, Net::address(2, 0), 999, attr_of(p.cq_a),
+                     p.net.now + kSecond);
   EXPECT_EQ(p.a->await_token(50).status, ControlStatus::kRefused);
   const std::uint64_t t = p.connect();
   p.b->role->reject(Pair::kClient, p.b->await_kind(Kind::kConnectRequest).request);
@@ -127,7 +128,8 @@ TEST(ControlStream, cancelled_connect_leaves_nothing_on_either_side) {
     p.net.loss_ppm = 100000;
     p.net.duplicate_ppm = 300000;
     p.net.jitter_max = 20 * kMillisecond;
-    const std::uint64_t t = p.connect(static_cast<Nanos>(1 + p.net.random.below(40)) * kMillisecond);
+    const std::uint64_t t =
+        p.connect(static_cast<Nanos>(1 + p.net.random.below(40)) * kMillisecond);
     p.net.run(static_cast<Nanos>(p.net.random.below(40)) * kMillisecond);
     for (const ControlEvent& e : p.b->events)
       if (e.kind == Kind::kConnectRequest) p.accept(e);
@@ -225,7 +227,10 @@ TEST(ControlStream, two_thousand_at_once_over_a_bad_wire) {
     std::deque<ControlEvent> events;
     events.swap(p.b->events);
     for (const ControlEvent& e : events)
-      if (e.kind == Kind::kConnectRequest) { p.accept(e); ++accepted; }
+      if (e.kind == Kind::kConnectRequest) {
+        p.accept(e);
+        ++accepted;
+      }
   }
   p.net.run(5 * kSecond);
   unsigned connected = 0;

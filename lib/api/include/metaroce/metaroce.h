@@ -174,6 +174,11 @@ struct metaroce_conn_stats {
 METAROCE_API int metaroce_get_conn_stats(struct metaroce_stream *s, struct metaroce_conn_stats *out);
 METAROCE_API int metaroce_get_path_stats(struct metaroce_stream *s, struct metaroce_path_stats *out, int n);
 
+/* Moves one path of the stream's connection to another UDP source port, live, to leave a bad
+ * route: the path drains and goes on from the new port; nothing is lost. 0 draws a port. -ENOENT
+ * when there is no such path. */
+METAROCE_API int metaroce_move_path(struct metaroce_stream *s, uint8_t path, uint16_t udp_source_port);
+
 #ifdef __cplusplus
 }
 #endif

@@ -1,0 +1,164 @@
+#include "transport/congestion.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/rng.h"
+
+namespace metaroce {
+namespace {
+
+class EcnAimdTest : public ::testing::Test {
+ protected:
+  void start(std::uint32_t paths, std::uint32_t packet = 4096) {
+    paths_.assign(paths, {});
+    EcnAimd::start(conn_, paths_.data(), paths, config_, packet, 10 * kMicrosecond, 100000);
+    for (auto& p : paths_) p.round_end = PathSeq{100};
+  }
+  // One round of path p in which `packets` were received, `ce` of them marked.
+  void round(std::uint32_t p, std::uint32_t packets, std::uint32_t ce, Bytes acked = 100000) {
+    const PathSeq cum = paths_[p].round_end;
+    EcnAimd::on_ack(conn_, paths_[p], acked, packets, ce, cum, cum + 100);
+  }
+  Bytes sum() const {
+    Bytes s = 0;
+    for (const auto& p : paths_) s += p.window;
+    return s;
+  }
+  TransportConfig config_;
+  EcnAimd::Conn conn_;
+  std::vector<EcnAimd::Path> paths_;
+};
+
+// [MR-8.2.1] [MR-8.2.8]
+TEST_F(EcnAimdTest, start__handshake_rtt_times_line_rate) {
+  EXPECT_EQ(EcnAimd::initial_window(config_, 10 * kMicrosecond, 100000), 100000);    // 0.8 x 125 kB
+  EXPECT_EQ(EcnAimd::initial_window(config_, 25 * kMicrosecond, 400000), 1000000);
+  EXPECT_EQ(EcnAimd::initial_window(config_, 10 * kMillisecond, 400000), 1000000);
+  start(4);
+  EXPECT_EQ(paths_[0].window, 25000);
+  EXPECT_EQ(conn_.window, 100000);
+  start(64);
+  EXPECT_EQ(paths_[0].window, 2 * 4096) << "two packets per path at least";
+  config_.initial_window = 1 << 20;
+  start(4);
+  EXPECT_EQ(conn_.window, 1 << 20);
+}
+
+// [MR-8.3.2] [MR-8.3.11] [MR-8.1.5] under everything at random.
+TEST_F(EcnAimdTest, windows__sum_and_limits) {
+  Rng rng(5);
+  config_.max_window = 4 << 20;
+  for (const std::uint32_t n : {1U, 3U, 16U, 256U}) {
+    start(n);
+    for (int i = 0; i < 50000; ++i) {
+      const std::uint32_t p = rng.below(n);
+      EcnAimd::Path& path = paths_[p];
+      path.used_fully |= rng.below(2) != 0;
+      if (rng.below(5) == 0) EcnAimd::on_loss(conn_, path, 1 + rng.below(4096));
+      else round(p, rng.below(100), rng.below(10) == 0 ? rng.below(100) : 0, rng.below(100000));
+      ASSERT_EQ(conn_.window, sum());
+      ASSERT_GE(path.window, conn_.packet);
+      ASSERT_LE(conn_.window, config_.max_window);
+      ASSERT_GE(conn_.window, config_.min_window);
+    }
+  }
+}
+
+// [MR-8.1.5] a fixed start beyond the maximum as well.
+TEST_F(EcnAimdTest, start__within_the_maximum) {
+  config_.initial_window = 64 << 20;
+  config_.max_window = 1 << 20;
+  start(4);
+  EXPECT_EQ(conn_.window, 1 << 20);
+}
+
+// [MR-8.3.1]
+TEST_F(EcnAimdTest, on_ack__grows_by_a_packet_over_the_paths_or_a_thirty_second) {
+  start(4);
+  const Bytes w = paths_[0].window;
+  round(0, 10, 0);
+  EXPECT_EQ(paths_[0].window, w) << "the window did not limit sending";
+  paths_[0].used_fully = true;
+  round(0, 10, 0);
+  EXPECT_EQ(paths_[0].window, w + std::max<Bytes>(4096 / 4, w / 32));
+  EXPECT_EQ(conn_.window, sum());
+  // Large: proportional.
+  config_.initial_window = 4 << 20;
+  start(4);
+  paths_[1].used_fully = true;
+  round(1, 10, 0);
+  EXPECT_EQ(paths_[1].window, (1 << 20) + (1 << 15));
+}
+
+// A round ends when what was next at its start is acknowledged, not before.
+TEST_F(EcnAimdTest, on_ack__once_per_round) {
+  start(1);
+  paths_[0].used_fully = true;
+  const Bytes w = paths_[0].window;
+  EcnAimd::on_ack(conn_, paths_[0], 1000, 1, 0, PathSeq{99}, PathSeq{150});
+  EXPECT_EQ(paths_[0].window, w);
+  EcnAimd::on_ack(conn_, paths_[0], 1000, 1, 0, PathSeq{100}, PathSeq{150});
+  EXPECT_GT(paths_[0].window, w);
+  EXPECT_EQ(paths_[0].round_end, PathSeq{150});
+}
+
+// [MR-8.3.3] [MR-8.3.4] [MR-8.3.5] DCTCP: with everything marked alpha goes to 1 and the window halves.
+TEST_F(EcnAimdTest, on_ack__ce_reduces_by_alpha) {
+  config_.initial_window = 32 << 20;
+  start(2);
+  Bytes w = paths_[0].window;
+  round(0, 100, 100);
+  EXPECT_TRUE(paths_[0].skip);
+  EXPECT_EQ(paths_[0].alpha_1024, 64U);  // 1024 / 16
+  EXPECT_EQ(paths_[0].window, w - w * 64 / 2048);
+  for (int i = 0; i < 200; ++i) {
+    paths_[0].window += (32 << 20) - conn_.window;  // keep it large
+    conn_.window = 32 << 20;
+    round(0, 100, 100);
+  }
+  EXPECT_GE(paths_[0].alpha_1024, 1005U);
+  w = paths_[0].window;
+  round(0, 100, 100);
+  EXPECT_NEAR(static_cast<double>(paths_[0].window) / static_cast<double>(w), 0.5, 0.02);
+  EXPECT_EQ(conn_.window, sum());
+  // Quiet rounds let alpha decay.
+  for (int i = 0; i < 100; ++i) round(0, 100, 0);
+  EXPECT_LE(paths_[0].alpha_1024, 15U);
+}
+
+// [MR-8.3.7] [MR-8.3.9]
+TEST_F(EcnAimdTest, on_loss__subtracts_what_was_lost) {
+  config_.initial_window = 1 << 20;
+  start(2);
+  EcnAimd::on_loss(conn_, paths_[0], 4096);
+  EXPECT_EQ(paths_[0].window, (1 << 19) - 4096);
+  EXPECT_EQ(paths_[1].window, 1 << 19);
+  EXPECT_EQ(conn_.window, sum());
+}
+
+// [MR-8.3.8]
+TEST_F(EcnAimdTest, on_ack__halves_after_two_rounds_above_a_fifth) {
+  config_.initial_window = 1 << 20;
+  start(1);
+  const auto lossy_round = [&](Bytes lost, Bytes acked) {
+    EcnAimd::on_loss(conn_, paths_[0], lost);
+    const Bytes before = paths_[0].window;
+    round(0, 10, 0, acked);
+    return std::pair{before, paths_[0].window};
+  };
+  auto [b1, a1] = lossy_round(2000, 8000);  // exactly 20 %: not more
+  EXPECT_EQ(a1, b1);
+  auto [b2, a2] = lossy_round(3000, 8000);
+  EXPECT_EQ(a2, b2) << "the first one";
+  auto [b3, a3] = lossy_round(3000, 8000);
+  EXPECT_EQ(a3, b3 - b3 / 2);
+  auto [b4, a4] = lossy_round(100, 8000);
+  EXPECT_EQ(a4, b4);
+  auto [b5, a5] = lossy_round(3000, 8000);
+  EXPECT_EQ(a5, b5) << "not in a row";
+}
+
+}  // namespace
+}  // namespace metaroce
