@@ -52,12 +52,12 @@ Status Port::check_config() const {
   for (const std::uint16_t n : {config_.rx_descriptors, config_.tx_descriptors})
     if (!std::has_single_bit(n) || n < 64 || n > 16384)
       return bad(Errc::kInvalid, fmt::format("{} descriptors: use a power of two from 64 to 16384", n));
-  const std::uint32_t frame = frame_bytes(config_.payload_mtu);
+  const std::uint32_t frame = longest_frame();
   if (caps_.max_frame != 0 && frame > caps_.max_frame)
     return bad(Errc::kTooLarge,
                fmt::format("payload MTU {} needs frames of {} bytes, {} carries at most {}: use a payload MTU "
                            "of at most {}",
-                           config_.payload_mtu, frame, caps_.name, caps_.max_frame, caps_.max_frame - kFrameOverhead));
+                           config_.payload_mtu, frame, caps_.name, caps_.max_frame, caps_.max_frame - frame_overhead()));
   if ((config_.mac.b[0] & 1) != 0) return bad(Errc::kInvalid, "the MAC address is a multicast address");
   return {};
 }
@@ -117,10 +117,10 @@ Status Port::configure() {
     return Status::error(Errc::kNotSupported,
                          fmt::format("port {}: {} queue pairs wanted, the device has {}: lower the number of worker "
                                      "groups or use another port", config_.name, config_.queues, caps_.max_queues));
-  if (frame_bytes(config_.payload_mtu) > caps_.max_frame)
+  if (longest_frame() > caps_.max_frame)
     return Status::error(Errc::kTooLarge,
                          fmt::format("port {}: payload MTU {} needs frames of {} bytes, the device takes {}",
-                                     config_.name, config_.payload_mtu, frame_bytes(config_.payload_mtu), caps_.max_frame));
+                                     config_.name, config_.payload_mtu, longest_frame(), caps_.max_frame));
   Plan plan;
   plan.rx_room = frame_room();
   rte_eth_conf& conf = plan.conf;

@@ -37,6 +37,7 @@ struct PortConfig {
   std::uint16_t queues = 1;
   std::uint16_t rx_descriptors = 256, tx_descriptors = 256;  // powers of two
   std::uint32_t payload_mtu = 4096;
+  bool ipv4 = false;               // all addresses are IPv4: frames are 20 bytes shorter
   bool checksum_offload = true;    // use it where the port has it
   bool checksum_always = false;    // also on memory links (their other end is a switch)
   MacAddress mac{};                // zero: the device's own
@@ -121,6 +122,9 @@ class Port {
   Status attach(const char* bus, const std::string& name, const std::string& args, std::uint16_t& id);
   void detach(const char* bus, const std::string& name);
   [[nodiscard]] std::uint32_t frame_room() const;
+  // The longest frame that the transport sends on this port.
+  [[nodiscard]] std::uint32_t longest_frame() const { return config_.payload_mtu + frame_overhead(); }
+  [[nodiscard]] std::uint32_t frame_overhead() const { return kFrameOverhead - (config_.ipv4 ? 20 : 0); }
   // config.args with a leading comma, or nothing.
   [[nodiscard]] std::string more_args() const;
   [[nodiscard]] bool created() const { return id_ != RTE_MAX_ETHPORTS; }

@@ -60,6 +60,7 @@ PortConfig port_config(const config::DaemonConfig& all, const config::HostConfig
     case config::PortKind::kAfXdp: r.kind = PortKind::kAfXdp; r.device = p.interface; break;
   }
   r.payload_mtu = all.transport.payload_mtu;
+  r.ipv4 = !p.address.ip.v6;
   if (p.mac) r.mac = *p.mac;
   return r;
 }

@@ -271,6 +271,8 @@ TEST(Port, open__refuses_in_one_line) {
   c = config(PortKind::kTap, "x", "tapx");
   c.payload_mtu = 9000;
   if (compat::kTapMaxFrame == 1518) refused(c, Errc::kTooLarge, "at most 1396");
+  c.ipv4 = true;
+  if (compat::kTapMaxFrame == 1518) refused(c, Errc::kTooLarge, "at most 1416");
   c = config(PortKind::kMemif, "x", socket_name("x"));
   c.payload_mtu = 65535;
   refused(c, Errc::kTooLarge, "payload MTU");

@@ -51,12 +51,13 @@ class DaemonDeath(harness.TestCase):
             left = killed_at + DEAD_PEER + KEEPALIVE + MARGIN - time.monotonic()
             self.assertEqual(p.wait(max(left, 0.1)), 4, p.tail())
             self.assertEqual(p.json()["exit_code"], 4)
+        told = time.monotonic() - killed_at
         new = daemon.restarted().ready()
         setattr(self.world, side, new)
         began = time.monotonic()
         codes, client, server = self.world.served("write_bw", "-s", 65536, "-n", 100)
         self.assertEqual(codes, (0, 0), client.tail() + server.tail())
-        print(f"served {time.monotonic() - began:.2f} s after the restart", end=" ")
+        print(f"all told {told:.2f} s after the kill, served {time.monotonic() - began:.2f} s after the restart")
         self.assertTrue(survivor.running(), survivor.tail())
 
     def test_memif_client_side_daemon(self):

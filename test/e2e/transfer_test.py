@@ -76,7 +76,6 @@ class Transfer(harness.TestCase):
             self.assertGreaterEqual(p["paths"], 2, f"a plane with one path only: {client['planes']}")
         packets = total // MTU.get(self.kind, 4096)
         self.assertGreaterEqual(self.counted("a", "tx", "data_packets"), packets)
-        self.assertGreaterEqual(self.counted("a", "tx", "acked_packets"), packets)
         self.assertGreaterEqual(self.counted("b", "rx", "data_packets"), packets)
         self.assertGreaterEqual(self.counted("b", "rx", "placed_bytes"), total)
         self.assertGreaterEqual(client["packets"]["tx_bytes"], total)

@@ -147,9 +147,10 @@ def tap(run):
         daemons.append(harness.Daemon(run, name, config([_host(name, [port], cpu)], "transport: {payload_mtu: 1408B}\n")))
     for d in daemons:
         d.ready()
-    _ip("link", "add", "br", "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
-    for name in ("mr-a", "mr-b", "br"):
-        if name != "br":
-            _ip("link", "set", name, "master", "br")
-        _ip("link", "set", name, "up")
+    _ip("link", "add", "mr-bridge", "type", "bridge", "forward_delay", "0", "mcast_snooping", "0")
+    for n, name in enumerate(("mr-a", "mr-b")):
+        # The kernel's end has the port's MAC address, which a bridge would take for its own.
+        _ip("link", "set", name, "address", f"02:00:00:00:ff:0{n}")
+        _ip("link", "set", name, "master", "mr-bridge", "up")
+    _ip("link", "set", "mr-bridge", "up")
     return World(run, *daemons, 1)
