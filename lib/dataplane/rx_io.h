@@ -45,7 +45,8 @@ class RxIo {
     if (mbuf_ == nullptr) mbuf_ = rte_pktmbuf_alloc(out.port().pools(out.queue()).small);
     return mbuf_ == nullptr ? nullptr : rte_pktmbuf_mtod_offset(mbuf_, std::uint8_t*, current_->encap.size());
   }
-  void commit_reply(std::uint32_t n, std::uint16_t src_port, std::uint16_t dst_port) {
+  // False: the queue to TX is full, the answer is gone; the next ACK says it again.
+  bool commit_reply(std::uint32_t n, std::uint16_t src_port, std::uint16_t dst_port) {
     OutQueue& out = *outs_[current_->port];
     auto* frame = rte_pktmbuf_mtod(mbuf_, std::uint8_t*);
     const wire::Encap& encap = current_->encap;
@@ -55,8 +56,10 @@ class RxIo {
     mbuf_->data_len = static_cast<std::uint16_t>(encap.size() + n);
     mbuf_->pkt_len = mbuf_->data_len;
     finish_udp(out.port(), mbuf_, encap.v6(), encap.size(), n);
-    if (!out.answers.push(mbuf_)) rte_pktmbuf_free(mbuf_);  // TX is behind: the next ACK says it again
+    const bool taken = out.answers.push(mbuf_);
+    if (!taken) rte_pktmbuf_free(mbuf_);
     mbuf_ = nullptr;
+    return taken;
   }
   void place(std::uint8_t* to, const std::uint8_t* from, std::uint32_t n) { std::memcpy(to, from, n); }
   ~RxIo() { rte_pktmbuf_free(mbuf_); }

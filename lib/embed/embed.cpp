@@ -47,6 +47,12 @@ class Embedded {
       why = loaded.error();
       return false;
     }
+    // One pass runs all hosts, and applications lock one host each.
+    if (loaded.value().eal.progress == config::Progress::kInline && loaded.value().hosts.size() > 1) {
+      err = EINVAL;
+      why = std::string(file) + ": progress: inline serves one host per process; several want progress: lcore";
+      return false;
+    }
     runtime_ = Runtime::create(loaded.value(), "metaroce-embed", why);
     if (runtime_ == nullptr) {
       err = EIO;

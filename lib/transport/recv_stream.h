@@ -25,6 +25,7 @@ struct RecvSlot {
   std::uint64_t va = 0;
   std::uint32_t lkey = 0, length = 0;
   std::uint32_t message_length = 0, imm = 0;
+  std::uint32_t arrived = 0;  // bytes placed for a Send: a sender that skips some is found out
   StreamSeq last_spn;
   bool has_last = false, has_imm = false;
   WorkOp op = WorkOp::kRecv;
@@ -87,7 +88,7 @@ class RecvStream {
   }
   void post(const WorkRequest& w) {
     slots_[posted_.v & (slots_.size() - 1)] =
-        RecvSlot{w.wr_id, w.local_addr, w.lkey, w.length, 0, 0, {}, false, false, WorkOp::kRecv};
+        RecvSlot{w.wr_id, w.local_addr, w.lkey, w.length, 0, 0, 0, {}, false, false, WorkOp::kRecv};
     ++posted_;
   }
   [[nodiscard]] RecvNumber credit_limit() const { return posted_; }

@@ -1,6 +1,8 @@
 // RX role: commands of the control role, and receives that applications post.
 #pragma once
 
+#include <new>
+
 #include "transport/rx_role.h"
 
 namespace metaroce {
@@ -81,10 +83,15 @@ bool RxRole<Q, Io>::add_stream(const StreamParams& p) {
     conn.stream_slots.resize(p.own_number + 1U, RxConn::kNoSlot);
   }
   if (conn.stream_slots[p.own_number] != RxConn::kNoSlot) return false;
+  try {  // the one place where a role allocates: a command, not a packet
+    streams_[slot].start(p);
+  } catch (const std::bad_alloc&) {
+    streams_[slot].release();
+    return false;
+  }
   conn.stream_slots[p.own_number] = slot;
   ++conn.streams;
   if (conn.ack_streams.capacity() < conn.streams) conn.ack_streams.reserve(std::size_t{2} * conn.streams);
-  streams_[slot].start(p);
   return true;
 }
 

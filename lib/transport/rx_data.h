@@ -117,6 +117,7 @@ typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::place(RxConn& conn, RecvStream& s
     else io_.place(t.to, from, k.payload_bytes);
     counters_.placed_bytes += k.payload_bytes;
   }
+  if (t.slot != nullptr) t.slot->arrived += k.payload_bytes;
   if (t.slot != nullptr && t.last) {
     t.slot->has_last = true;
     t.slot->last_spn = spn;
@@ -260,9 +261,13 @@ void RxRole<Q, Io>::progress_stream(RxConn& conn, RecvStream& s) {
 template <typename Q, typename Io>
 void RxRole<Q, Io>::complete_receives(RecvStream& s) {
   while (const RecvSlot* r = s.completable()) {
+    // Every spn arrived, yet not every byte: the sender lied about the message. [MR-6.6.1]
+    const bool whole = r->op != WorkOp::kRecv || r->arrived == r->message_length;
+    if (!whole) s.fail(s.cum(), wire::NackReason::kLength);
     cqs_.complete(s.params.recv_cq,
-                  Completion{r->wr_id, s.params.handle, r->message_length, r->imm,
-                             static_cast<std::uint8_t>(r->op), static_cast<std::uint8_t>(WorkStatus::kSuccess),
+                  Completion{r->wr_id, s.params.handle, whole ? r->message_length : r->arrived, r->imm,
+                             static_cast<std::uint8_t>(r->op),
+                             static_cast<std::uint8_t>(whole ? WorkStatus::kSuccess : WorkStatus::kLocalLength),
                              r->has_imm ? kCompletionImm : std::uint8_t{0}, 0, 0});
     s.complete_one();
   }

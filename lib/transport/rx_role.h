@@ -13,7 +13,7 @@
 // Io (compile-time interface):
 //   void learn(ConnIndex, plane_slot, const RxPacket&)   remember how to answer on this plane
 //   uint8_t* begin_reply(ConnIndex, plane_slot)          room for one UDP payload, or nullptr
-//   void commit_reply(n, src_port, dst_port)             sends what begin_reply gave, as control
+//   bool commit_reply(n, src_port, dst_port)             sends what begin_reply gave, as control
 //   void place(uint8_t* to, const uint8_t* from, n)      the one copy of the receive path
 #pragma once
 
@@ -176,7 +176,8 @@ class RxRole {
       std::memcpy(out + n, &crc, sizeof crc);
       n += wire::kCrcBytes;
     }
-    io_.commit_reply(n, conn.peer_source_ports[path], conn.params.peer_port);
+    // Lost like a packet in the network: the next ACK says it again. [MR-7.1.9]
+    if (!io_.commit_reply(n, conn.peer_source_ports[path], conn.params.peer_port)) drop(conn, DropReason::kTxQueueFull);
   }
   void deliver_mail();
   void name(RxToTx& e, const RxConn& conn) const {

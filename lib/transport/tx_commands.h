@@ -1,6 +1,8 @@
 // TX role: commands of the control role.
 #pragma once
 
+#include <new>
+
 #include "transport/tx_role.h"
 
 namespace metaroce {
@@ -187,9 +189,14 @@ bool TxRole<Q, Io, Cc>::add_stream(const StreamParams& p) {
   Conn& c = conns_[p.conn.v];
   if (p.own_number >= c.stream_slots.size()) c.stream_slots.resize(p.own_number + 1U, kNil);
   if (c.stream_slots[p.own_number] != kNil) return false;
+  try {  // the one place where a role allocates: a command, not a packet
+    streams_[slot].start(p);
+  } catch (const std::bad_alloc&) {
+    streams_[slot].release();
+    return false;
+  }
   c.stream_slots[p.own_number] = slot;
   ++c.streams;
-  streams_[slot].start(p);
   return true;
 }
 

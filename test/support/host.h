@@ -39,9 +39,10 @@ class Host {
       buffer.assign(2048, 0xee);
       return buffer.data();
     }
-    void commit_reply(std::uint32_t n, std::uint16_t sport, std::uint16_t dport) {
+    bool commit_reply(std::uint32_t n, std::uint16_t sport, std::uint16_t dport) {
       buffer.resize(n);
       h->out->send(h->now, Frame{buffer, sport, dport, plane, false});
+      return true;
     }
     void place(std::uint8_t* to, const std::uint8_t* from, std::uint32_t n) {
       std::memcpy(to, from, n);
