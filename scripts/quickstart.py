@@ -382,7 +382,9 @@ def demonstrate(processes, work):
     pair = Pair(processes, work, LOSS_PPM)
     row, again, lost = copy(pair, "copy-lossy", small)
     rows.append(row)
-    if again == 0:
+    if lost == 0:
+        reasons.append("the lossy copy lost nothing, so that it shows nothing")
+    elif again == 0:
         reasons.append(f"nothing was sent again in the lossy copy, although {lost} packets were thrown away")
     say("done")
     print_table(rows)
