@@ -26,7 +26,7 @@ const Section& eal_section() {
     value("file_prefix", &T::file_prefix, name_text(63), "Separates the run-time files of several daemons on one machine."),
     value("progress", &T::progress, ChoiceCodec<Progress>({{"lcore", Progress::kLcore}, {"inline", Progress::kInline}}),
           "Who runs the worker groups: lcores of their own, or (embedded library only) the application inside its calls."),
-    values("control_cpus", &T::control_cpus, count(0, kMaxCpu), 64, "CPUs on which the control thread of metaroced runs; an embedded dataplane does not move its own. Empty: those without a worker, or all when each has one."),
+    values("control_cpus", &T::control_cpus, count(0, kMaxCpu), 64, "CPUs on which the control thread runs. Empty: those without a worker, or all when each has one."),
     values("extra_args", &T::extra_args, eal_argument_text(), 32, "Further arguments of rte_eal_init, one per item. Those that other keys decide are refused."),
   });
   return s;
