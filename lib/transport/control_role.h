@@ -120,7 +120,7 @@ class ControlRole final : public ControlApi {
   void on_result(const CommandResult&);
   void on_ctrl_packet(const RxToControl&);
   void run_timers();
-  void drop(DropReason r) { drops_.add(r); }
+  void drop(DropReason r) { drops_.add(r); }  // [MR-4.1.2]
   ControlEvent& emit(ControlEventKind, std::optional<std::uint64_t> token, ClientId,
                      ControlStatus = ControlStatus::kOk, const char* message = "");
   void emit_stream(ControlEventKind, std::optional<std::uint64_t> token, const Stream&,

@@ -7,7 +7,7 @@
 //
 // A slot lasts 2 s and the previous one is accepted: a cookie lives 2 to 4 s. The key changes
 // every 64 s and the previous one is accepted. The UDP source port is left out on purpose: a
-// request is repeated from other source ports, to try other routes.
+// request is repeated from other source ports, to try other routes. [MR-5.2.4] [MR-5.2.18]
 #pragma once
 
 #include <array>
