@@ -7,7 +7,8 @@ namespace metaroce::test {
 
 using Kind = ControlEventKind;
 
-// [MR-5.2.1] [MR-5.2.8] [MR-5.2.15] [MR-5.2.17] [MR-5.3.1] [MR-6.1.1] [MR-9.1.1] [MR-9.1.3]
+// [MR-5.2.1] [MR-5.2.8] [MR-5.2.15] [MR-5.2.17] [MR-5.3.1] [MR-6.1.1] [MR-6.4.4] [MR-9.1.1]
+// [MR-9.1.3]
 TEST(ControlConnect, opens_with_what_both_ends_offered) {
   TransportConfig big, small;
   big.payload_mtu = 8192;

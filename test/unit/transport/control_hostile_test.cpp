@@ -67,7 +67,7 @@ struct Forger {
 
 }  // namespace
 
-// [MR-5.2.2] [MR-5.2.3] [MR-10.2.2]
+// [MR-5.2.2] [MR-5.2.3] [MR-10.2.2] [MR-10.2.3]
 TEST(ControlHostile, no_state_and_no_amplification_before_the_cookie) {
   Pair p(1);
   const ControlCounts base = p.b->role->counts();
