@@ -1,4 +1,4 @@
-// An installed connection (protocol.md 3 and 7). Its end: conn_end.cpp.
+// An installed connection [MR-5.2] [MR-5.5]. Its end: conn_end.cpp.
 //
 // - CONN_RTU(nonce in `cookie`) / CONN_RTU_ACK(the same): each side sends one on every plane when
 //   it opens. The asker's first one opens the asked side; an answered one proves that the peer

@@ -1,7 +1,7 @@
 // Clients, completion queues and regions: what an application brings, installed in both roles of
 // every group, and taken back in the order that lets no role touch what is gone.
 //
-// - Ids and keys that a client gives are looked up and checked to be its own (SEC-08); what is
+// - Ids and keys that a client gives are looked up and checked to be its own; what is
 //   not looks exactly like what does not exist.
 // - A region's key is index 20 bits | random 12 bits. The index is drawn at random among
 //   [0, max_regions), the key is never 0: a peer cannot guess a key from one that it was given.

@@ -1,5 +1,5 @@
 // Address cookies: proof that the sender of a CONN_REQ receives at its source address, without
-// state per request (protocol.md 3, "Cookie before state").
+// state per request [MR-5.2.2].
 //
 //   cookie = SipHash-2-4(key, source address, worker port, instance, connection epoch, time slot)
 //            with bit 0 = parity of the slot and bit 1 = parity of the key, so that a check is

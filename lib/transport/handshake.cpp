@@ -1,4 +1,4 @@
-// From nothing to an installed connection (protocol.md 3): the asker, and what both sides share.
+// From nothing to an installed connection [MR-5.2]: the asker, and what both sides share.
 // The asked side: handshake_answer.cpp.
 //
 //   asker                                             asked

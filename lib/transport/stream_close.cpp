@@ -1,4 +1,4 @@
-// Streams from open to freed (protocol.md 3).
+// Streams from open to freed [MR-6.7].
 //
 //   close(): drain TX until the deadline, stop RX (its final cumulative spn), then
 //   STREAM_CLOSE(final)                        ->     stops RX and TX with that spn: what lies

@@ -1,4 +1,4 @@
-// Streams from connect() or STREAM_OPEN to open (protocol.md 3): the initiator, and what both
+// Streams from connect() or STREAM_OPEN to open [MR-6.1]: the initiator, and what both
 // sides share. The acceptor: stream_accept.cpp.
 //
 //   initiator                                         acceptor

@@ -1,4 +1,4 @@
-// The packets of protocol version 1: the one place that knows their bytes (doc/spec, chapter 2).
+// The packets of protocol version 1: the one place that knows their bytes (doc/spec, chapter 3).
 //
 // Structures consist of alignment-1 big-endian fields, so that `sizeof` and `offsetof` are the
 // wire layout; the assertions below are the table to compare with the specification. A reader

@@ -222,7 +222,7 @@ TEST(ControlHostile, packets_off_the_connection_are_dropped_by_name_and_never_an
   m.scid = c.peer_dcid;
   const DropCounters& d = p.b->role->drops();
   Rng r(7);
-  for (int i = 0; i < 1000; ++i) {  // SEC-06: an off-path sender guesses the epoch
+  for (int i = 0; i < 1000; ++i) {  // an off-path sender guesses the epoch
     m.conn_epoch = r.next();
     f.send(m);
   }
