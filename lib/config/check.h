@@ -14,13 +14,13 @@ namespace metaroce::config {
 // Fills every "set by the loader" member that is empty. `cpus` is not empty.
 void resolve(DaemonConfig& config, const std::vector<std::uint32_t>& cpus);
 
-// Throw Failure for the first broken rule; append "path: text" pairs of what is merely suspicious.
+// Throw Failure for the first broken rule; append what is merely suspicious.
 struct Warning {
   int line;
   std::string path, text;
 };
 void check_process(const DaemonConfig& config, const Locations& at,
-                   const std::vector<std::uint32_t>& cpus, std::vector<Warning>& warnings);
+                   const std::vector<std::uint32_t>& cpus);
 void check_hosts(const DaemonConfig& config, const Locations& at, std::vector<Warning>& warnings);
 void check_transport(const DaemonConfig& config, const Locations& at);
 

@@ -13,8 +13,6 @@
 namespace metaroce::config {
 namespace {
 
-constexpr std::uint32_t kEthernetHeader = 14;
-
 [[noreturn]] void fail(const Locations& at, const std::string& path, const std::string& what) {
   throw Failure(at.line(path), path, what);
 }
@@ -91,10 +89,6 @@ void check_sizes(const PortConfig& port, const std::string& path, std::uint32_t 
                      payload, path, kind.name, overhead, fits,
                      by_mtu ? fmt::format(", or mtu from {}", payload + overhead) : ""));
   }
-  if (port.kind == PortKind::kMemif && *port.buffer_size < *port.mtu + kEthernetHeader)
-    fail(at, path + ".buffer_size",
-         fmt::format("{} bytes do not hold a frame of mtu {}; accepted: {} to 16384 bytes",
-                     *port.buffer_size, *port.mtu, *port.mtu + kEthernetHeader));
 }
 
 void check_planes(const HostConfig& host, const std::string& path, const Locations& at,

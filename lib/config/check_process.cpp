@@ -70,9 +70,8 @@ std::string cpu_set_text(const std::vector<std::uint32_t>& cpus) {
 }
 
 void check_process(const DaemonConfig& config, const Locations& at,
-                   const std::vector<std::uint32_t>& cpus, std::vector<Warning>& warnings) {
+                   const std::vector<std::uint32_t>& cpus) {
   const EalConfig& eal = config.eal;
-  if (eal.main_cpu) check_cpu("eal.main_cpu", at, *eal.main_cpu, cpus);
   std::set<std::uint32_t> seen;
   for (std::size_t i = 0; i < eal.control_cpus.size(); ++i) {
     const std::string path = fmt::format("eal.control_cpus[{}]", i);
@@ -89,15 +88,8 @@ void check_process(const DaemonConfig& config, const Locations& at,
       throw Failure(
           at.line(path + ".name"), path + ".name",
           fmt::format("another host is called \"{}\"; accepted: names that differ", host.name));
-    for (std::size_t g = 0; g < host.groups.size(); ++g) {
-      const std::string group_path = fmt::format("{}.groups[{}]", path, g);
-      check_group(host.groups[g], group_path, eal, at, cpus);
-      if (eal.main_cpu && (host.groups[g].rx == eal.main_cpu || host.groups[g].tx == eal.main_cpu))
-        warnings.push_back({at.line("eal.main_cpu"), "eal.main_cpu",
-                            fmt::format("CPU {} also runs a worker of {}; control work will "
-                                        "disturb it",
-                                        *eal.main_cpu, group_path)});
-    }
+    for (std::size_t g = 0; g < host.groups.size(); ++g)
+      check_group(host.groups[g], fmt::format("{}.groups[{}]", path, g), eal, at, cpus);
   }
   check_idle(config, at);
 }

@@ -1,4 +1,4 @@
-// Parameters of the transport against each other and against the number of planes and groups.
+// Parameters of the transport against each other and against the number of planes.
 #include <fmt/format.h>
 
 #include "config/check.h"
@@ -28,22 +28,13 @@ void at_most(const Locations& at, const std::string& low, std::uint64_t low_valu
 
 void check_udp_ports(const DaemonConfig& config, const Locations& at) {
   const TransportConfig& t = config.transport;
-  std::size_t most_groups = 0, most_planes = 0;
-  for (const HostConfig& host : config.hosts) {
-    most_groups = std::max(most_groups, host.groups.size());
+  std::size_t most_planes = 0;
+  for (const HostConfig& host : config.hosts)
     most_planes = std::max(most_planes, host.ports.size());
-  }
-  const std::size_t last = t.base_udp_port + most_groups - 1;
-  if (last > 65535)
+  if (t.base_udp_port == 4791 || t.base_udp_port == 4793)
     fail(at, "base_udp_port", "",
-         fmt::format("{} groups need ports up to {}; accepted: up to {}", most_groups, last,
-                     65536 - most_groups));
-  for (const unsigned taken : {4791U, 4793U})
-    if (t.base_udp_port <= taken && taken <= last)
-      fail(at, "base_udp_port", "",
-           fmt::format("{} groups from {} include port {}, which is another protocol's; accepted: "
-                       "a range without 4791 and 4793",
-                       most_groups, t.base_udp_port, taken));
+         fmt::format("port {} is another protocol's; accepted: a port other than 4791 and 4793",
+                     t.base_udp_port));
   at_most(at, "source_port_min", t.source_port_min, "source_port_max", t.source_port_max,
           count(0, 65535));
   const std::size_t paths = t.paths_per_plane * most_planes;

@@ -29,8 +29,7 @@ struct EalConfig {
   Bytes memory_size = 512 << 20;  // whole MiB
   std::string file_prefix = "metaroce";
   Progress progress = Progress::kLcore;
-  std::optional<std::uint32_t> main_cpu;    // unset: the dataplane chooses
-  std::vector<std::uint32_t> control_cpus;  // empty: wherever the process may run
+  std::vector<std::uint32_t> control_cpus;  // empty: those without a worker
   std::vector<std::string> extra_args;
 };
 
@@ -56,7 +55,7 @@ struct PortConfig {
   std::uint8_t plane = 0;
   IpPrefix address{IpAddress::v4(10, 0, 0, 1), 24};
   std::optional<IpAddress> gateway;
-  std::optional<std::uint32_t> mtu;  // bytes of an IP packet; set by the loader
+  std::optional<std::uint32_t> mtu;  // bytes of an IP packet, for checks only; set by the loader
   std::optional<MacAddress> mac;     // unset: the port's own
   Mbps line_rate = 0;                // 0: what the port reports, else transport.line_rate
   std::string device;                // pci: full lower-case address, 0000:03:00.0
@@ -66,7 +65,6 @@ struct PortConfig {
   std::uint32_t id = 0;
   std::string socket = "metaroce";  // memif: absolute path, else an abstract name
   std::uint32_t ring_size = 512;
-  std::optional<std::uint32_t> buffer_size;  // memif; set by the loader
 };
 
 enum class IdlePolicy : std::uint8_t { kPoll, kYield, kSleep };
@@ -85,7 +83,7 @@ struct NeighbourConfig {
 struct HostConfig {
   std::string name = "host0";
   std::vector<PortConfig> ports{1};
-  std::vector<GroupConfig> groups{1};
+  std::vector<GroupConfig> groups{1};  // exactly one so far
   std::vector<NeighbourConfig> neighbours;
 };
 
@@ -97,7 +95,7 @@ struct LimitsConfig {  // of one client
 };
 
 struct FlipByte {
-  std::uint64_t packet = 1;  // ordinal of a transmitted packet, from 1
+  std::uint64_t packet = 1;  // ordinal of a host's transmitted DATA packet, from 1
   std::uint32_t offset = 0;  // byte of its UDP payload
 };
 struct FaultsConfig {

@@ -51,7 +51,7 @@ DaemonConfig load(std::string_view name, std::string_view text, const LoadOption
   std::vector<Warning> warnings;
   read_config(parse_yaml(text), config, at);
   resolve(config, cpus);
-  check_process(config, at, cpus, warnings);
+  check_process(config, at, cpus);
   check_hosts(config, at, warnings);
   check_transport(config, at);
   for (const Warning& w : warnings)

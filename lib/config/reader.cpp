@@ -163,8 +163,7 @@ class Reader {
           fmt::format("{} where a list belongs; accepted: {}", kind_word(node), accepted(f)));
     if (node.items.size() < f.min_items || node.items.size() > f.max_items)
       throw Failure(node.line, path,
-                    fmt::format("{} items; accepted: {} to {} items", node.items.size(),
-                                f.min_items, f.max_items));
+                    fmt::format("{} items; accepted: {}", node.items.size(), f.items()));
     f.clear(object);
     for (std::size_t i = 0; i < node.items.size(); ++i) {
       const YamlNode& item = node.items[i];

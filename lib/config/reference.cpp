@@ -40,8 +40,8 @@ void describe(const Section& section, const std::string& path, std::string& out)
     if (f.shape == Shape::kSection)
       out += fmt::format("| `{}` | section | see below | | {} |\n", f.key, cell(f.text));
     else if (f.shape == Shape::kSectionList)
-      out += fmt::format("| `{}` | list of sections | {} | {} to {} items | {} |\n", f.key,
-                         default_of(section, f), f.min_items, f.max_items, cell(f.text));
+      out += fmt::format("| `{}` | list of sections | {} | {} | {} |\n", f.key,
+                         default_of(section, f), f.items(), cell(f.text));
     else if (f.shape == Shape::kScalarList)
       out += fmt::format("| `{}` | {} | {} | at most {} items; {} | {} |\n", f.key, f.type,
                          default_of(section, f), f.max_items, cell(f.accepts), cell(f.text));

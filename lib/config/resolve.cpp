@@ -1,4 +1,4 @@
-// What the file left open: CPUs of groups, mtu of ports, size of memif buffers.
+// What the file left open: CPUs of groups, mtu of ports.
 #include <algorithm>
 
 #include "config/check.h"
@@ -8,19 +8,11 @@ namespace metaroce::config {
 namespace {
 
 constexpr std::uint32_t kPlainMtu = 1500;
-constexpr std::uint32_t kFrameHeader = 18;  // Ethernet and a VLAN tag
-constexpr std::uint32_t kLine = 64;         // buffers start on cache lines
 
 void resolve_port(PortConfig& port, std::uint32_t payload) {
-  if (!port.mtu) {
-    const std::uint32_t needed = payload + packet_overhead(port.address.ip.v6);
-    port.mtu = std::clamp(needed, kPlainMtu, port_kind_info(port.kind).max_mtu);
-  }
-  if (port.kind == PortKind::kMemif && !port.buffer_size) {
-    // IPv6 headers in any case: packet buffers are sized so too.
-    const std::uint32_t packet = std::max(*port.mtu, payload + packet_overhead(true));
-    port.buffer_size = (packet + kFrameHeader + kLine - 1) / kLine * kLine;
-  }
+  if (port.mtu) return;
+  const std::uint32_t needed = payload + packet_overhead(port.address.ip.v6);
+  port.mtu = std::clamp(needed, kPlainMtu, port_kind_info(port.kind).max_mtu);
 }
 
 }  // namespace

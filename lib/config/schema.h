@@ -3,6 +3,8 @@
 // table.cpp, where a new key is one line.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -26,6 +28,13 @@ struct Field {
   std::string example;      // for keys without a default
   std::size_t min_items = 0, max_items = 0;
   const Section* section = nullptr;
+
+  // How long the list may be, for messages and the reference.
+  [[nodiscard]] std::string items() const {
+    if (min_items == max_items)
+      return fmt::format("exactly {} item{}", max_items, max_items == 1 ? "" : "s");
+    return fmt::format("{} to {} items", min_items, max_items);
+  }
 
   // Objects are those of the section that the field stands in.
   std::function<void(const Scalar&, void*)> read;              // lists: appends one

@@ -26,8 +26,7 @@ const Section& eal_section() {
     value("file_prefix", &T::file_prefix, name_text(63), "Separates the run-time files of several daemons on one machine."),
     value("progress", &T::progress, ChoiceCodec<Progress>({{"lcore", Progress::kLcore}, {"inline", Progress::kInline}}),
           "Who runs the worker groups: lcores of their own, or (embedded library only) the application inside its calls."),
-    value("main_cpu", &T::main_cpu, count(0, kMaxCpu), "CPU of the main lcore, which runs control work. Not set: a CPU without worker if there is one.").eg("0"),
-    values("control_cpus", &T::control_cpus, count(0, kMaxCpu), 64, "CPUs on which control and telemetry threads may run. Empty: wherever the process may run."),
+    values("control_cpus", &T::control_cpus, count(0, kMaxCpu), 64, "CPUs on which the control thread runs. Empty: those without a worker, or all when each has one."),
     values("extra_args", &T::extra_args, eal_argument_text(), 32, "Further arguments of rte_eal_init, one per item. Those that other keys decide are refused."),
   });
   return s;
@@ -54,7 +53,7 @@ const Section& port_section() {
       value("plane", &T::plane, count(0, kMaxPlanes - 1), "Number of the plane. Both ends join equal numbers; unique within a host."),
       value("address", &T::address, PrefixCodec{}, "The host's address on this plane. All planes of a host are of one family.").must(),
       value("gateway", &T::gateway, IpCodec{}, "Next hop to addresses outside the prefix. Not set: they are unreachable.").eg("\"10.0.0.254\""),
-      value("mtu", &T::mtu, count(576, kMaxMtu, "bytes"), "Longest IP packet on the link. Not set: what transport.payload_mtu needs, at least 1500.").eg("9000"),
+      value("mtu", &T::mtu, count(576, kMaxMtu, "bytes"), "Longest IP packet that the link carries. A check only, while loading: transport.payload_mtu and its headers must fit. It sizes nothing and does not set the MTU of the port or interface. Not set: as if the link carried what the kind of port can.").eg("9000"),
       value("mac", &T::mac, MacCodec{}, "Ethernet address to use. Not set: the port's own.").eg("\"02:00:00:00:00:01\""),
       value("line_rate", &T::line_rate, rate(0, 10000000), "Speed of the link for pacing and rate hints. 0Mb/s: what the port reports, else transport.line_rate."),
       value("device", &T::device, PciCodec{}, "The NIC.").must().only(kPci).eg("\"0000:03:00.0\""),
@@ -64,7 +63,6 @@ const Section& port_section() {
       value("id", &T::id, count(0, kAny32), "Number of the link on the socket; both ends agree.").only(kMemif),
       value("socket", &T::socket, memif_socket_text(), "Socket on which both ends meet: an absolute path, else an abstract name.").only(kMemif),
       value("ring_size", &T::ring_size, PowerOfTwoCodec(64, 16384, "descriptors"), "Length of the shared rings.").only(kMemif),
-      value("buffer_size", &T::buffer_size, count(640, 16384, "bytes"), "Bytes of a shared buffer; holds one frame. Not set: what the mtu needs.").only(kMemif).eg("4224"),
     });
     made.kind = [](const void* port) { return kind_bit(detail::as<T>(port).kind); };
     for (const auto& k : kPortKinds) made.kind_names.emplace_back(k.name);
@@ -75,8 +73,8 @@ const Section& port_section() {
 
 const Section& group_section() {
   using T = GroupConfig;
-  static const Section s = make_section<T>("Worker groups. Each has an RX, a TX and a timer role; roles on one CPU run to completion on one lcore. Group i takes UDP port transport.base_udp_port + i.", {
-    value("rx", &T::rx, count(0, kMaxCpu), "CPU of the RX role. Not set: the groups take turns over the CPUs on which the process may run.").eg("0"),
+  static const Section s = make_section<T>("Worker groups; this version runs one per host. A group has an RX, a TX and a timer role; roles on one CPU run to completion on one lcore.", {
+    value("rx", &T::rx, count(0, kMaxCpu), "CPU of the RX role. Not set: the hosts take turns over the CPUs on which the process may run.").eg("0"),
     value("tx", &T::tx, count(0, kMaxCpu), "CPU of the TX role. Not set: that of rx.").eg("0"),
     value("timer", &T::timer, count(0, kMaxCpu), "CPU of the timer role. Not set: that of tx.").eg("0"),
     value("idle", &T::idle, ChoiceCodec<IdlePolicy>({{"poll", IdlePolicy::kPoll}, {"yield", IdlePolicy::kYield}, {"sleep", IdlePolicy::kSleep}}), "After an empty pass: `poll` again at once (the CPU is the worker's own), `yield` to others, or `sleep` when there is nothing for longer."),
@@ -98,7 +96,7 @@ const Section& host_section() {
   static const Section s = make_section<T>("Hosts that this process runs; usually one. Applications choose one by name, by default the first.", {
     value("name", &T::name, name_text(63), "Name of the host; unique within the process."),
     sections("ports", &T::ports, port_section(), 1, kMaxPlanes).must(),
-    sections("groups", &T::groups, group_section(), 1, 32),
+    sections("groups", &T::groups, group_section(), 1, 1),
     sections("neighbours", &T::neighbours, neighbour_section(), 0, 4096),
   });
   return s;
@@ -109,7 +107,7 @@ const Section& transport_section() {
   static const Section s = make_section<T>("The transport, for all hosts of the process.", {
     value("paths_per_plane", &T::paths_per_plane, count(1, 256, "paths"), "Paths of a connection on each plane. Planes times paths is at most 256."),
     value("payload_mtu", &T::payload_mtu, size(256, kMaxPayload), "Payload of one data packet; both ends use the lesser. tap carries 1408 bytes."),
-    value("base_udp_port", &T::base_udp_port, count(1024, 65535), "UDP destination port of worker group 0; group i has this + i. Not 4791 (RoCEv2) or 4793."),
+    value("base_udp_port", &T::base_udp_port, count(1024, 65535), "UDP destination port of the worker group; the same on all hosts that talk. Not 4791 (RoCEv2) or 4793."),
     value("source_port_min", &T::source_port_min, count(1024, 65535), "Lowest UDP source port, the entropy that spreads paths over a fabric."),
     value("source_port_max", &T::source_port_max, count(1024, 65535), "Highest UDP source port."),
     value("crc", &T::crc, BoolCodec{}, "Protect every packet with a CRC32C trailer, when the peer agrees."),
@@ -159,9 +157,9 @@ const Section& limits_section() {
 
 const Section& corrupt_section() {
   using T = FlipByte;
-  static const Section s = make_section<T>("Bytes to invert.", {
-    value("packet", &T::packet, count(1, 1000000000000), "Which transmitted packet, counted from 1 over all ports of the process.").must(),
-    value("offset", &T::offset, count(0, 9215), "Which byte of its UDP payload. Shorter packets stay as they are.").must(),
+  static const Section s = make_section<T>("Bytes to invert in DATA packets.", {
+    value("packet", &T::packet, count(1, 1000000000000), "Which DATA packet of a host, counted from 1 in the order of sending over all its ports, resent ones included, lost ones (loss_ppm) not.").must(),
+    value("offset", &T::offset, count(0, 9215), "Which byte of its UDP payload, counted from 0; the packet's own headers come first. Shorter packets stay as they are.").must(),
   });
   return s;
 }

@@ -62,7 +62,7 @@ constexpr std::array<RefusedOption, 20> kRefused = {{
     {"-l", "set CPUs in hosts[].groups"},
     {"-c", "set CPUs in hosts[].groups"},
     {"-s", "set CPUs in hosts[].groups"},
-    {"--main-lcore", "use eal.main_cpu"},
+    {"--main-lcore", "set CPUs in hosts[].groups"},
     {"--help", "see the DPDK documentation"},
 }};
 

@@ -69,6 +69,7 @@ class Embedded {
     return true;
   }
   void control_loop() {
+    if (!runtime_->housekeeping_cpus().empty()) run_on_cpus(runtime_->housekeeping_cpus());
     while (!stop_.load(std::memory_order_relaxed)) {
       {
         // One lock per host: an application's call may run between the hosts' passes.

@@ -123,6 +123,8 @@ bool Runtime::start_eal(const config::DaemonConfig& config, const std::string& p
   const Status s = init_eal(e, &info);
   if (!s.ok()) { error = s.message; return false; }
   housekeeping_ = info.housekeeping_cpus;
+  if (!config.eal.control_cpus.empty())
+    housekeeping_.assign(config.eal.control_cpus.begin(), config.eal.control_cpus.end());
   report_.push_back(fmt::format("memory: {}", name_of(info.memory)));
   for (const auto& [cpu, id] : lcore_of_cpu) {
     auto w = std::make_unique<Worker>();
@@ -135,10 +137,6 @@ bool Runtime::start_eal(const config::DaemonConfig& config, const std::string& p
 }
 
 bool Runtime::open_host(const config::DaemonConfig& config, const config::HostConfig& host, std::string& error) {
-  if (host.groups.size() != 1) {
-    error = fmt::format("host {}: this version runs one worker group per host, {} are configured", host.name, host.groups.size());
-    return false;
-  }
   HostPlan plan;
   plan.name = host.name;
   plan.transport = config.transport;

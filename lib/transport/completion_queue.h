@@ -1,5 +1,6 @@
 // Completion queues as one role sees them. A slot is reserved before work is admitted (or a
 // packet acknowledged), so that a completion always has room: it is never lost and nobody waits.
+// [MR-4.6.2]
 #pragma once
 
 #include <unistd.h>

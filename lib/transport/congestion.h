@@ -2,11 +2,13 @@
 // first implementation: ECN-driven additive increase, multiplicative decrease per path, coupled
 // over the paths of a connection. The receiver's half (rate hints) joins through on_hint().
 //
-//   Window of a path W_p in bytes; window of the connection W_c = sum of W_p, kept explicitly.
-//   Clean RTT that used the window: W_p += max(1 packet / paths, W_p / 32): together the paths
+//   Window of a path W_p in bytes; window of the connection W_c = sum of W_p, kept explicitly. [MR-8.3.2]
+//   Clean RTT that used the window: W_p += max(1 packet / paths, W_p / 32) [MR-8.3.1]: together the paths
 //   grow by about W_c / 32 per RTT, whatever their number.
+//   [MR-8.3.3] [MR-8.3.4] [MR-8.3.5]
 //   CE: DCTCP's estimate alpha (gain 1/16), once per RTT W_p *= 1 - alpha / 2, and the scheduler
 //   skips the path for one rotation.
+//   [MR-8.3.7] [MR-8.3.8]
 //   Loss: the lost bytes are subtracted (random loss on one path must not halve it); above 20 %
 //   lost in each of two consecutive RTTs it is congestion without marks: halve.
 #pragma once
@@ -40,7 +42,7 @@ class EcnAimd {
 
   static Bytes initial_window(const TransportConfig& c, Nanos handshake_rtt, Mbps line_rate) {
     if (c.initial_window != 0) return c.initial_window;
-    // 0.8 x RTT x line rate. The handshake passes the control threads, hence the cap: 25 us is
+    // [MR-8.2.1] [MR-8.2.8] 0.8 x RTT x line rate. The handshake passes the control threads, hence the cap: 25 us is
     // a generous fabric round trip. Mb/s x ns / 8000 = bytes.
     const Nanos rtt = std::min<Nanos>(handshake_rtt, 25 * kMicrosecond);
     return static_cast<Bytes>(line_rate) * rtt / 10000;

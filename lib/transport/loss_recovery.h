@@ -24,7 +24,7 @@ struct PathWindow {
   SackVector unresolved;
 
   static constexpr std::uint32_t kDataLimit = 253;  // [MR-2.3.5]: the rest is for FLUSH
-  static constexpr std::uint32_t kLimit = 255;
+  static constexpr std::uint32_t kLimit = 255;      // [MR-2.3.4]
   [[nodiscard]] std::uint32_t span() const { return static_cast<std::uint32_t>(next - floor); }
   PathSeq take() {
     unresolved.set(span());
@@ -50,6 +50,7 @@ struct PathWindow {
 enum class AckCheck : std::uint8_t { kOk, kStale, kUnsent };
 
 // Acknowledged numbers relative to w.floor, or why the block cannot be believed. [MR-3.6.8]
+// [MR-3.6.9]
 inline AckCheck acked_vector(const PathWindow& w, const PathAck& a, std::uint8_t epoch, SackVector& out) {
   if (a.epoch != epoch) return AckCheck::kStale;
   if (a.cum > w.next || a.highest >= w.next) return AckCheck::kUnsent;
@@ -78,7 +79,7 @@ inline AckCheck acked_vector(const PathWindow& w, const PathAck& a, std::uint8_t
   return AckCheck::kOk;
 }
 
-// Unresolved numbers that count as lost once `acked` is known. `gap_ripe`: srtt / 4 has passed
+// [MR-7.3.1] Unresolved numbers that count as lost once `acked` is known. `gap_ripe`: srtt / 4 has passed
 // since the oldest gap was first seen.
 inline SackVector lost_vector(const PathWindow& w, const SackVector& acked, unsigned dup_thresh,
                               bool gap_ripe) {
@@ -103,7 +104,8 @@ inline SackVector lost_vector(const PathWindow& w, const SackVector& acked, unsi
   return lost;
 }
 
-// Reordering inside the path raises the threshold, quiet lowers it. [MR-7.3.3]
+// Reordering inside the path raises the threshold, quiet lowers it. [MR-7.3.2] [MR-7.3.3]
+// [MR-7.3.4]
 class DupThreshold {
  public:
   static constexpr Nanos kDecay = kSecond;

@@ -3,7 +3,7 @@
 // A key is index << 12 | 12 random bits; the index itself is drawn at random by the control
 // role, so that a key cannot be guessed from another. lkey and rkey are the same number.
 // Every access is checked here before the first byte is touched: key, protection domain,
-// rights, range. [MR-4.5.3]
+// rights, range. [MR-4.5.3] [MR-4.5.4] [MR-10.1.2]
 #pragma once
 
 #include <cstdint>

@@ -68,6 +68,7 @@ class RecvStream {
   }
 
   [[nodiscard]] StreamSeq cum() const { return cum_; }
+  // [MR-2.5.1] over the whole window. [MR-2.2.6]
   [[nodiscard]] Window classify(StreamSeq spn) const {
     const std::int32_t d = spn - cum_;
     if (d < 0) return Window::kDuplicate;
@@ -91,19 +92,19 @@ class RecvStream {
         RecvSlot{w.wr_id, w.local_addr, w.lkey, w.length, 0, 0, 0, {}, false, false, WorkOp::kRecv};
     ++posted_;
   }
-  [[nodiscard]] RecvNumber credit_limit() const { return posted_; }
+  [[nodiscard]] RecvNumber credit_limit() const { return posted_; }  // [MR-6.3.1] [MR-6.3.4]
   // The slot of rqn while it is posted and not complete; nullptr otherwise.
   [[nodiscard]] RecvSlot* slot(RecvNumber rqn) {
     if (rqn < completed_ || rqn >= posted_) return nullptr;
     return &slots_[rqn.v & (slots_.size() - 1)];
   }
   void note_consumed(RecvNumber rqn) { consumed_ = serial_max(consumed_, rqn + 1); }
-  // True when the peer may be waiting for a limit above the one it was told.
+  // True when the peer may be waiting for a limit above the one it was told. [MR-6.3.6] [MR-6.3.10]
   [[nodiscard]] bool credit_push_due() const {
     return posted_ > advertised_ && advertised_ - consumed_ <= static_cast<std::int32_t>(slots_.size() / 8);
   }
   void advertised(RecvNumber limit) { advertised_ = serial_max(advertised_, limit); }
-  // Oldest receive whose message is complete, or nullptr. complete_one() takes it.
+  // Oldest receive whose message is complete, or nullptr. complete_one() takes it. [MR-2.5.2]
   [[nodiscard]] RecvSlot* completable() {
     RecvSlot* s = slot(completed_);
     return s != nullptr && s->has_last && s->last_spn < cum_ ? s : nullptr;
@@ -128,7 +129,7 @@ class RecvStream {
   void clear_held() { held_.clear(); }
 
   // ---- errors: act in spn order -------------------------------------------------------------------
-  // Keeps the lowest failing spn and its reason. [MR-6.6.1]
+  // Keeps the lowest failing spn and its reason. [MR-6.6.1] [MR-6.6.2]
   void fail(StreamSeq spn, wire::NackReason r) {
     if (!failed_ || spn < fail_spn_) { fail_spn_ = spn; fail_reason_ = r; }
     failed_ = true;
@@ -137,6 +138,7 @@ class RecvStream {
   [[nodiscard]] StreamSeq fail_spn() const { return fail_spn_; }
   [[nodiscard]] wire::NackReason fail_reason() const { return fail_reason_; }
   // After close nothing new is accepted; what is below the final point is acknowledged again.
+  // [MR-6.7.3] [MR-4.3.3]
   void stop() {
     stopped_ = true;
     fail(cum_, wire::NackReason::kBadStream);

@@ -1,4 +1,4 @@
-// Round-trip estimate of one path: RFC 6298 section 2 in integers (gains 1/8 and 1/4).
+// Round-trip estimate of one path: RFC 6298 section 2 in integers (gains 1/8 and 1/4). [MR-7.2.3]
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ class RttEstimator {
   }
   [[nodiscard]] bool valid() const { return srtt_ != 0; }
   [[nodiscard]] Nanos srtt() const { return srtt_; }
-  // [MR-7.4.1] without back-off; `fallback` before the first sample.
+  // [MR-7.4.1] [MR-7.4.2] without back-off; `fallback` before the first sample. [MR-7.2.4]
   [[nodiscard]] Nanos probe_timeout(Nanos floor, Nanos max_ack_delay, Nanos fallback) const {
     const Nanos t = valid() ? srtt_ + std::max<Nanos>(4 * var_, kMicrosecond) + max_ack_delay
                             : 2 * fallback + max_ack_delay;

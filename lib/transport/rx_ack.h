@@ -1,4 +1,4 @@
-// RX role: builds ACK and NACK packets. [MR-3.6.4] [MR-3.7] [MR-7.1.1]
+// RX role: builds ACK and NACK packets. [MR-3.6.1] [MR-3.7.1] [MR-7.1.1]
 #pragma once
 
 #include "transport/rx_role.h"
@@ -26,11 +26,12 @@ void RxRole<Q, Io>::send_acks(bool queue_empty) {
 }
 
 // One packet with up to kMaxAckPaths of `paths` and kMaxAckStreams of the stream blocks that are
-// due; the rest waits for the next one. [MR-7.1.6] Clears what it says. On the plane and with the source port of the last packet.
+// due; the rest waits for the next one. Clears what it says. On the plane and with the source
+// port of the last packet. [MR-7.1.3] [MR-7.1.5] [MR-7.1.6]
 template <typename Q, typename Io>
 bool RxRole<Q, Io>::send_one_ack(RxConn& conn, std::array<std::uint64_t, 4>& paths) {
   std::uint8_t* out = io_.begin_reply(conn.params.index, conn.plane_slot(conn.reply_path));
-  if (out == nullptr) { drop(conn, DropReason::kNoBuffer); return false; }
+  if (out == nullptr) { drop(conn, DropReason::kNoBuffer); return false; }  // [MR-7.1.9]
   wire::Ack a{};
   fill_common(a.c, wire::Type::kAck, conn, conn.reply_path);
   std::uint32_t n = sizeof a;
@@ -55,7 +56,8 @@ bool RxRole<Q, Io>::send_one_ack(RxConn& conn, std::array<std::uint64_t, 4>& pat
   return true;
 }
 
-// The answer to FLUSH and ACK_REQ names its path only: a reverse route must be testable alone.
+// The answer to FLUSH and ACK_REQ names its path only: a reverse route must be testable alone. [MR-7.1.4]
+// [MR-7.6.3]
 template <typename Q, typename Io>
 void RxRole<Q, Io>::ack_alone(RxConn& conn, std::uint8_t path) {
   std::array<std::uint64_t, 4> one{};
@@ -72,7 +74,7 @@ void RxRole<Q, Io>::ack_alone(RxConn& conn, std::uint8_t path) {
 
 template <typename Q, typename Io>
 std::uint32_t RxRole<Q, Io>::write_stream_block(std::uint8_t* out, RecvStream& s) {
-  wire::AckStream b{};
+  wire::AckStream b{};  // [MR-3.6.6]
   b.stream = s.params.peer_number;
   b.cum_spn = s.cum().v;
   b.rqn_limit = s.credit_limit().v;
@@ -85,7 +87,7 @@ template <typename Q, typename Io>
 void RxRole<Q, Io>::send_nack(RxConn& conn, std::uint8_t path, RecvStream* s,
                               const Outcome& o, StreamSeq spn, PathSeq pseq) {
   if (!wire::is_final(o.nack) && s != nullptr) {
-    if (s->nack_round == round_) return;  // at most one per stream and burst
+    if (s->nack_round == round_) return;  // at most one per stream and burst [MR-6.5.2] [MR-6.5.1]
     s->nack_round = round_;
   }
   std::uint8_t* out = io_.begin_reply(conn.params.index, conn.plane_slot(path));

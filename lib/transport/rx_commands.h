@@ -95,7 +95,7 @@ bool RxRole<Q, Io>::add_stream(const StreamParams& p) {
   return true;
 }
 
-// Flushes posted receives; the final cumulative spn is fixed from here on.
+// Flushes posted receives; the final cumulative spn is fixed from here on. [MR-6.7.5] [MR-6.7.3]
 template <typename Q, typename Io>
 void RxRole<Q, Io>::stop_stream(RecvStream& s) {
   if (s.stopped()) return;
@@ -151,7 +151,7 @@ void RxRole<Q, Io>::take_receives() {
         client.submissions.drop();
         continue;
       }
-      // No room for the completion, or for the receive: it stays in the client's ring.
+      // [MR-4.6.2] No room for the completion, or for the receive: it stays in the client's ring.
       if (!s->receive_room() || !cqs_.reserve(s->params.recv_cq)) break;
       client.submissions.drop();
       std::uint8_t* to = nullptr;

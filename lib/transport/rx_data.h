@@ -1,7 +1,7 @@
 // RX role: DATA and FLUSH. Path checks, stream window, placement, completion. [MR-4] [MR-6]
 //
 // Nothing is recorded as received before the packet is placed, held or known as a duplicate:
-// acknowledged means "in final memory, or held".
+// acknowledged means "in final memory, or held". [MR-2.5.5] [MR-2.2.5] [MR-4.6.1]
 #pragma once
 
 #include <atomic>
@@ -32,13 +32,15 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
   const PathSeq pseq{d.c.pseq};
   const StreamSeq spn{d.spn};
   ++counters_.data_packets;
+  // [MR-3.4.7]
   if (k.payload_bytes > conn.params.payload_mtu) return drop(conn, DropReason::kOversize);
 
   const RxPath::Epoch e = path.classify(d.c.epoch);
   if (e == RxPath::Epoch::kBad) return drop(conn, DropReason::kPathEpoch);
   if (!path.plausible(pseq)) return drop(conn, DropReason::kPathSeq);
+  // [MR-4.2.2]: the plausibility of pseq went before.
   if (e == RxPath::Epoch::kNext) path.begin_epoch(d.c.epoch, pseq, d.floor_delta);
-  const bool current = e != RxPath::Epoch::kOld;  // old-epoch data is placed, not acknowledged
+  const bool current = e != RxPath::Epoch::kOld;  // old-epoch data is placed, not acknowledged [MR-9.3.4]
   if (current) path.raise_floor(pseq, d.floor_delta);
 
   const std::uint16_t number = d.stream;
@@ -47,10 +49,11 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
   Outcome o;
   bool fresh = false;
   if (s == nullptr) {
+    // [MR-4.3.1]
     o = retry_later(DropReason::kNoStream, wire::NackReason::kNotReady, 200);
   } else {
     switch (s->classify(spn)) {
-      case RecvStream::Window::kDuplicate:  // before the key: it may be invalid by now
+      case RecvStream::Window::kDuplicate:  // before the key: it may be invalid by now [MR-4.4.1]
         drop(DropReason::kDuplicate);
         ++conn.counters.duplicates;
         break;
@@ -58,12 +61,13 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
         o = retry_later(DropReason::kStreamWindow, wire::NackReason::kStreamWindow, 50);
         break;
       case RecvStream::Window::kNew:
+        // [MR-6.6.1] [MR-4.3.3]
         if (s->refuses(spn)) o = Outcome{DropReason::kStreamClosed, s->fail_reason(), true, 0};
         else o = place(conn, *s, p, k);
         fresh = o.drop == DropReason::kNone;
     }
   }
-  if (o.drop != DropReason::kNone) {
+  if (o.drop != DropReason::kNone) {  // not acknowledged [MR-6.5.3] [MR-6.6.3]
     drop(conn, o.drop);
     if (current) path.count_reject();
     if (o.answer) send_nack(conn, path_id, s, o, spn, pseq);
@@ -109,6 +113,7 @@ typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::place(RxConn& conn, RecvStream& s
   const StreamSeq spn{d.spn};
   const std::uint8_t* from = p.data + k.header_bytes;
   const bool ordered = (d.c.flags & wire::kFlagOrd) != 0;
+  // [MR-6.4.1] [MR-2.5.7]: the packet at the cumulative number needs no space. [MR-6.2.2]
   if (ordered && spn != s.cum()) {
     const Outcome h = hold(conn, s, spn, from, k.payload_bytes, t);
     if (h.drop != DropReason::kNone) return h;
@@ -135,8 +140,10 @@ typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::resolve_target(RecvStream& s, con
     case wire::Op::kWrite: o = resolve_write(s, p, k, t); break;
     case wire::Op::kSend:
     case wire::Op::kSendImm: o = resolve_send(s, p, k, t); break;
+    // [MR-3.4.13]
     default: return refuse(s, spn, DropReason::kOperation, wire::NackReason::kOperation);
   }
+  // [MR-4.5.5]
   if (o.drop != DropReason::kNone || k.payload_bytes == 0) return o;
   switch (memory_.translate(t.rkey, t.pd, t.access, t.va, k.payload_bytes, t.to)) {
     case AccessError::kNone: return {};
@@ -190,12 +197,13 @@ typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::resolve_send(RecvStream& s, const
   const std::uint32_t total = m.message_length, offset = m.offset;
   if (slot == nullptr) return refuse(s, spn, DropReason::kOperation, wire::NackReason::kOperation);
   const bool ends = offset <= total && k.payload_bytes == total - offset;
+  // [MR-4.5.1] [MR-4.5.2] [MR-3.4.8]
   if (total > slot->length || total > kMaxMessageBytes || offset > total || k.payload_bytes > total - offset || ends != t.last ||
       (offset == 0) != ((m.d.op & wire::kOpFirst) != 0) || (k.payload_bytes == 0 && total != 0)) {
     return refuse(s, spn, DropReason::kLength, wire::NackReason::kLength);
   }
   t.rkey = slot->lkey;
-  t.va = slot->va + offset;
+  t.va = slot->va + offset;  // [MR-6.2.3]
   t.access = kAccessLocalWrite;
   t.slot = slot;
   slot->message_length = total;
@@ -207,7 +215,7 @@ typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::resolve_send(RecvStream& s, const
   return {};
 }
 
-// Space outside the receive buffers, with a quota per connection. [MR-6.4.5]
+// Space outside the receive buffers, with a quota per connection. [MR-6.4.5] [MR-2.5.6]
 template <typename Q, typename Io>
 typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::hold(RxConn& conn, RecvStream& s, StreamSeq spn,
                                                     const std::uint8_t* from, std::uint32_t n,
@@ -247,6 +255,7 @@ void RxRole<Q, Io>::progress_stream(RxConn& conn, RecvStream& s) {
   while (const HeldPacket* h = s.ripe()) {
     std::uint8_t* to = nullptr;
     // The region may have gone meanwhile: then the bytes have no place to go any more.
+    // [MR-6.4.6]
     if (h->length != 0 && memory_.translate(h->rkey, s.params.pd, h->access, h->va, h->length, to) == AccessError::kNone) {
       store_ordered(to, hold_space_.data() + std::size_t{h->space} * config_.payload_mtu, h->length);
       counters_.placed_bytes += h->length;
@@ -260,6 +269,7 @@ void RxRole<Q, Io>::progress_stream(RxConn& conn, RecvStream& s) {
 
 template <typename Q, typename Io>
 void RxRole<Q, Io>::complete_receives(RecvStream& s) {
+  // [MR-6.2.4] [MR-6.2.5]
   while (const RecvSlot* r = s.completable()) {
     // Every spn arrived, yet not every byte: the sender lied about the message. [MR-6.6.1]
     const bool whole = r->op != WorkOp::kRecv || r->arrived == r->message_length;

@@ -100,6 +100,7 @@ void RxRole<Q, Io>::on_nack(RxConn& conn, const RxPacket& p) {
 
 template <typename Q, typename Io>
 void RxRole<Q, Io>::on_probe(RxConn& conn, const RxPacket& p) {
+  // [MR-9.6.1] [MR-9.6.2] [MR-3.8.2] [MR-3.8.3] [MR-9.3.6] [MR-10.2.3]
   const auto& q = *reinterpret_cast<const wire::Probe*>(p.data);
   std::uint8_t* out = io_.begin_reply(conn.params.index, conn.plane_slot(q.c.path));
   if (out == nullptr) return drop(conn, DropReason::kNoBuffer);

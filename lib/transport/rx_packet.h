@@ -1,5 +1,6 @@
 // RX role: the checks that every packet passes before its type matters, in the order of the
 // specification, chapter 4. Each failure is a named counter; nothing is answered.
+// [MR-4.1.2] [MR-4.1.3] [MR-4.1.6] [MR-7.1.8]
 #pragma once
 
 #include "transport/rx_role.h"
@@ -39,7 +40,7 @@ void RxRole<Q, Io>::on_packet(const RxPacket& p) {
   }
 }
 
-// Identifier, generation, path number, source address. [MR-4.1.1] [MR-4.1.4]
+// Identifier, generation, path number, source address: checks 6 to 9. [MR-4.1.1] [MR-4.2.4]
 template <typename Q, typename Io>
 RxConn* RxRole<Q, Io>::find_conn(const RxPacket& p, const wire::Common& c, wire::Checked& k) {
   const std::uint32_t dcid = c.dcid, index = dcid >> 8;
@@ -68,6 +69,7 @@ RxConn* RxRole<Q, Io>::find_conn(const RxPacket& p, const wire::Common& c, wire:
 
 template <typename Q, typename Io>
 bool RxRole<Q, Io>::crc_ok(const RxConn& conn, const RxPacket& p, std::uint8_t flags) const {
+  // [MR-3.2.2] [MR-3.2.3]
   if ((flags & wire::kFlagCrc) == 0) return !conn.params.crc;
   const std::uint32_t n = p.length - wire::kCrcBytes;
   wire::Be32 crc;
@@ -77,6 +79,7 @@ bool RxRole<Q, Io>::crc_ok(const RxConn& conn, const RxPacket& p, std::uint8_t f
 
 template <typename Q, typename Io>
 void RxRole<Q, Io>::on_ctrl(const RxPacket& p) {
+  // [MR-3.9.3]
   if (p.length > wire::kMaxCtrlBytes) return drop(DropReason::kOversize);
   RxToControl e;
   e.kind = RxToControlKind::kCtrlPacket;

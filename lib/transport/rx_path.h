@@ -22,6 +22,7 @@ class RxPath {
  public:
   static constexpr std::uint32_t kMaxAhead = 4096;  // plausibility of pseq [MR-4.2.1]
 
+  // [MR-4.2.3]
   enum class Epoch : std::uint8_t { kCurrent, kNext, kOld, kBad };
 
   void start(PathSeq initial) { cum_ = initial; highest_ = initial - 1; }
@@ -41,7 +42,7 @@ class RxPath {
     const PathSeq seen = serial_max(highest_, cum_ - 1);
     return pseq.v - seen.v + kMaxAhead <= 2U * kMaxAhead;
   }
-  // The first valid packet of the next epoch: the sender has nothing unresolved from before.
+  // The first valid packet of the next epoch: the sender has nothing unresolved from before. [MR-9.3.3]
   void begin_epoch(std::uint8_t epoch, PathSeq pseq, std::uint8_t floor_delta) {
     epoch_ = epoch;
     cum_ = pseq - floor_delta;
@@ -57,7 +58,8 @@ class RxPath {
   }
 
   enum class Arrival : std::uint8_t { kInOrder, kGap, kFill, kLate, kRepeated };
-  // Records that `pseq` arrived and is to be acknowledged. raise_floor() went before.
+  // Records that `pseq` arrived and is to be acknowledged. raise_floor() went before. [MR-2.3.3]
+  // [MR-2.3.6] [MR-2.3.7]
   Arrival accept(PathSeq pseq, WireTime sent, bool ce, Nanos now) {
     ++received_;
     if (ce) ++ce_packets_;
@@ -99,7 +101,7 @@ class RxPath {
     }
     return s;
   }
-  // Writes this path's block; returns its bytes (32, or 64 with SACK).
+  // Writes this path's block; returns its bytes (32, or 64 with SACK). [MR-3.6.2] [MR-3.6.3] [MR-3.6.5]
   std::uint32_t write_block(std::uint8_t* out, PathId id, Nanos now) const {
     wire::AckPath b{};
     b.path = id.v;

@@ -81,9 +81,11 @@ class SendStream {
   [[nodiscard]] bool idle() const { return head_ == tail_; }
   [[nodiscard]] std::uint32_t outstanding() const { return tail_ - head_; }
   void push(std::uint32_t slot, WorkState& w, std::uint32_t mtu) {
+    // [MR-2.2.3] [MR-6.2.1] [MR-3.4.10]
     w.packets = w.length == 0 ? 1 : (w.length + mtu - 1) / mtu;
     w.first = end_;
     w.msn = msn_++;
+    // [MR-6.3.2]
     if (w.consumes_receive()) { w.rqn = next_rqn_; ++next_rqn_; }
     end_ = end_ + w.packets;
     backlog += w.length;

@@ -134,9 +134,11 @@ bool TxRole<Q, Io, Cc>::add_conn(const ConnParams& p) {
     Path& path = c.paths[i];
     const auto id = static_cast<std::uint8_t>(i);
     path.cc = windows[i];
+    // [MR-2.1.3] [MR-9.1.4]
     path.seq.floor = path.seq.next = initial_pseq(p.own_pseq_seed, PathId{id});
     path.highest_acked = path.seq.next - 1;
     path.cc.round_end = path.seq.next;
+    // [MR-9.1.1]
     c.plane_slots[i] = static_cast<std::uint8_t>(i % p.n_planes);
     path.source_port = draw_port(c, id);
     c.set_open(id, true);
@@ -148,6 +150,7 @@ bool TxRole<Q, Io, Cc>::add_conn(const ConnParams& p) {
 
 template <typename Q, typename Io, typename Cc>
 std::uint16_t TxRole<Q, Io, Cc>::draw_port(Conn& c, std::uint8_t path) {
+  // [MR-3.1.4]
   const std::uint32_t span = config_.source_port_max - config_.source_port_min + 1U;
   c.params.entropy_seed = mix64(c.params.entropy_seed + path);
   const auto offset = static_cast<std::uint32_t>(((c.params.entropy_seed >> 32) * span) >> 32);
@@ -200,7 +203,7 @@ bool TxRole<Q, Io, Cc>::add_stream(const StreamParams& p) {
   return true;
 }
 
-// What is below the peer's final cumulative spn completes as success, the rest is flushed.
+// What is below the peer's final cumulative spn completes as success, the rest is flushed. [MR-6.7.2]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::stop_stream(SendStream& s, const Command& c) {
   if (c.has_spn) s.on_stream_ack(c.spn, s.credit_limit());
@@ -242,7 +245,7 @@ void TxRole<Q, Io, Cc>::remove_stream(SendStream& s) {
 }
 
 // Every outstanding work request completes in error: the oldest of each stream with `status`,
-// the rest flushed. [MR-7.5.3]
+// the rest flushed. [MR-7.5.3] [MR-6.7.7]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::fail_conn(Conn& c, WorkStatus status) {
   c.failed = true;

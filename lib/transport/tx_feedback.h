@@ -30,6 +30,7 @@ void TxRole<Q, Io, Cc>::heard(Conn& c, Path& p) {
   c.probe_sent = 0;  // a keepalive that was lost no longer counts
   c.backoff = 0;
   p.backoff = 0;
+  // [MR-9.4.2]
   p.suspect = false;
 }
 
@@ -38,6 +39,7 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
   Path& p = c.paths[path];
   SackVector acked;
   switch (acked_vector(p.seq, a, p.epoch, acked)) {
+    // [MR-3.6.8] [MR-3.6.9]
     case AckCheck::kStale: return counters_.drops.add(DropReason::kAckStale);
     case AckCheck::kUnsent: return counters_.drops.add(DropReason::kAckUnsent);
     case AckCheck::kOk: break;
@@ -58,11 +60,12 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
   if (newer) { p.peer_ce = a.ce_packets; p.peer_received = a.received_packets; }
 
   SackVector newly;
+  // [MR-2.4.1]
   for (unsigned k = 0; k < 4; ++k) newly.words()[k] = acked.words()[k] & p.seq.unresolved.words()[k];
   Bytes bytes = 0;
   if (newly.any()) {
     const std::int32_t top = a.highest - p.seq.floor;
-    // A sample only from the ACK that newly acknowledges `highest`. [MR-7.3.2]
+    // A sample only from the ACK that newly acknowledges `highest`. [MR-7.2.1] [MR-7.2.2]
     if (top >= 0 && newly.test(static_cast<unsigned>(top)) && a.ack_delay_64ns != wire::kNoDelaySample) {
       // 64 bits: the peer chose the echo, and the difference may be as low as it can get.
       const std::int64_t units = std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
@@ -143,6 +146,7 @@ void TxRole<Q, Io, Cc>::on_nack(Conn& c, std::uint8_t path, const NackInfo& n) {
   Path& p = c.paths[path];
   const std::int32_t i = n.pseq - p.seq.floor;
   // It is matched to the transmission that it answers; otherwise it says nothing we can use.
+  // [MR-2.4.4] [MR-6.6.7] [MR-10.1.4]
   if (i < 0 || static_cast<std::uint32_t>(i) >= p.seq.span() || !p.seq.unresolved.test(static_cast<unsigned>(i))) {
     return counters_.drops.add(DropReason::kNackUnknown);
   }
@@ -154,7 +158,7 @@ void TxRole<Q, Io, Cc>::on_nack(Conn& c, std::uint8_t path, const NackInfo& n) {
   }
   heard(c, p);
   if (final) {
-    s->fail(n.spn, final_status(n.reason));
+    s->fail(n.spn, final_status(n.reason));  // [MR-6.6.4]
     resolve(c, path, static_cast<unsigned>(i), Lost::kRejected);
     end_nack(c, *s);
     finish_work(*s);
@@ -172,6 +176,7 @@ void TxRole<Q, Io, Cc>::on_nack(Conn& c, std::uint8_t path, const NackInfo& n) {
       k.resume_at = now_ + std::max<Nanos>(n.wait_us, 1) * kMicrosecond;
     }
     resolve(c, path, static_cast<unsigned>(i), Lost::kRejected);
+    // [MR-6.3.9] [MR-4.3.1]
     const bool rnr_over = n.reason == wire::NackReason::kRnr && config_.rnr_retry != 7 && k.rounds > config_.rnr_retry;
     const bool never_ready = n.reason == wire::NackReason::kNotReady && now_ - k.since > config_.dead_peer_timeout;
     if (rnr_over || never_ready) {
@@ -188,6 +193,7 @@ void TxRole<Q, Io, Cc>::on_nack(Conn& c, std::uint8_t path, const NackInfo& n) {
 
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::on_probe_reply(Conn& c, std::uint8_t path, const ProbeReplyInfo& r) {
+  // [MR-3.8.5]
   if (c.probe_nonce == 0 || r.nonce != c.probe_nonce) return counters_.drops.add(DropReason::kProbeUnknown);
   c.probe_nonce = 0;
   c.probe_sent = 0;
@@ -222,7 +228,7 @@ void TxRole<Q, Io, Cc>::take_timers() {
   }
 }
 
-// srtt / 4 after a gap was seen, any later acknowledged number is proof enough. [MR-7.1.2]
+// srtt / 4 after a gap was seen, any later acknowledged number is proof enough. [MR-7.3.1]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::on_ripe_gap(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];
@@ -237,7 +243,8 @@ void TxRole<Q, Io, Cc>::on_ripe_gap(Conn& c, std::uint8_t path) {
 
 // The oldest data transmission is resolved as lost and goes to the best other path; a FLUSH goes
 // out here, again at each backed-off timeout while the path is silent. A second silence moves
-// everything that is left. [MR-7.3]
+// everything that is left.
+// [MR-7.4.5] [MR-7.4.6] [MR-7.4.8] [MR-9.4.1]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];
@@ -245,6 +252,7 @@ void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   ++p.counters.timeouts;
   if (p.backoff < 16) ++p.backoff;
   if (now_ - c.last_ack > p.rtt.srtt() && c.backoff < 16) ++c.backoff;
+  // [MR-7.4.7]
   p.suspect = true;
   p.last_progress = now_;
   c.flush_credit = 1000;

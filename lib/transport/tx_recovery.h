@@ -6,6 +6,7 @@
 namespace metaroce {
 
 // Removes one unresolved transmission (bit relative to the floor) that was not acknowledged.
+// [MR-2.4.2] [MR-7.3.5] [MR-8.3.9]
 // False: no node to remember it by; it stays unresolved.
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::resolve(Conn& c, std::uint8_t path, unsigned bit, Lost how) {
@@ -14,6 +15,7 @@ bool TxRole<Q, Io, Cc>::resolve(Conn& c, std::uint8_t path, unsigned bit, Lost h
   const TxRecord r = blocks_[p.block][(p.seq.floor.v + bit) & 255];
   SendStream* s = r.data ? find_stream(r.stream) : nullptr;
   const bool wanted = s != nullptr && !c.failed && !s->beyond_failure(r.spn) && !s->is_acked(r.spn);
+  // [MR-6.5.4] [MR-6.5.6]
   if (wanted && how == Lost::kGap && s->nack.active && r.spn >= s->nack.spn) how = Lost::kRejected;
   if (wanted && !queue_resend(c, *s, path, r, how)) { ++counters_.no_node; return false; }
   p.seq.resolve(bit);
@@ -28,6 +30,7 @@ bool TxRole<Q, Io, Cc>::resolve(Conn& c, std::uint8_t path, unsigned bit, Lost h
   ++p.counters.lost;
   ++c.lost;
   ++counters_.lost_packets;
+  // [MR-8.3.7]
   Cc::on_loss(c.cc, p.cc, r.bytes);
   return true;
 }
@@ -79,7 +82,7 @@ void TxRole<Q, Io, Cc>::end_nack(Conn& c, SendStream& s) {
 }
 
 // Streams that wait: for the end of a NACK's wait (then only the named packet is resent) or for
-// receive credits (then the peer is asked, with back-off).
+// receive credits (then the peer is asked, with back-off). [MR-6.3.7]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::wake_blocked() {
   if (blocked_.empty() || now_ < blocked_check_) return;
@@ -138,6 +141,7 @@ void TxRole<Q, Io, Cc>::settle(Conn& c, std::uint8_t path) {
   }
   if (p.draining && p.data_unresolved == 0) return try_port_change(c, path);
   update_open(c, path);
+  // [MR-7.4.3] [MR-7.4.4]
   if (p.data_unresolved != 0 || p.suspect) arm(c, path);
   if (c.resend_head != kNil || c.stream_head != kNil) list_conn(c);
 }
@@ -145,12 +149,14 @@ void TxRole<Q, Io, Cc>::settle(Conn& c, std::uint8_t path) {
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::update_open(Conn& c, std::uint8_t path) {
   const Path& p = c.paths[path];
+  // [MR-8.1.1] [MR-2.3.5] [MR-9.2.4]
   c.set_open(path, !p.draining && !p.suspect && p.inflight < p.cc.window && p.seq.span() < PathWindow::kDataLimit);
 }
 
 template <typename Q, typename Io, typename Cc>
 Nanos TxRole<Q, Io, Cc>::deadline(const Conn& c, const Path& p) const {
   const Nanos pto = p.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay, c.params.handshake_rtt);
+  // [MR-7.4.6] [MR-7.5.2]
   const unsigned shift = std::min<unsigned>(std::max(p.backoff, c.backoff), 16);
   return p.last_progress + std::min(pto << shift, std::max(pto, config_.probe_timeout_max));
 }

@@ -1,9 +1,10 @@
-// TX role: which packet goes next, on which path, and its bytes. [MR-9.1] [MR-3.4]
+// TX role: which packet goes next, on which path, and its bytes. [MR-9.2] [MR-3.4]
 //
 // Scheduler: connections round-robin; within one, resends first, then streams round-robin in
 // runs of 16 packets; paths in rotation, in runs of up to 4 packets, over the bit set of paths
 // with room. Path p runs on plane p modulo planes, so the rotation loads planes equally; a path
 // with a small window has room less often, which is the weighting. O(1): a bit scan.
+// [MR-9.2.1] [MR-9.2.2] [MR-9.2.3] [MR-9.2.4]
 #pragma once
 
 #include "transport/tx_role.h"
@@ -47,6 +48,7 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
   Sent last = Sent::kYes;
   while (sent < budget && last == Sent::kYes) {
     if (!take_tokens(c)) { last = Sent::kNoRoom; break; }
+    // Resends first. [MR-7.3.7]
     last = c.resend_head != kNil ? send_resend(c) : send_new(c);
     if (last == Sent::kYes) ++sent;
   }
@@ -61,6 +63,7 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::take_tokens(Conn& c) {
   if (c.params.line_rate == 0) return true;
+  // [MR-8.1.4]
   // Mb/s -> bytes per ns << 20: rate * 2^20 / 8000 ~ rate * 131.
   const Nanos dt = std::min<Nanos>(now_ - c.tokens_at, kMillisecond);
   c.tokens_at = now_;
@@ -79,7 +82,7 @@ typename TxRole<Q, Io, Cc>::Sent TxRole<Q, Io, Cc>::send_resend(Conn& c) {
       c.resend_head = node.next;
       if (c.resend_head == kNil) c.resend_tail = kNil;
     };
-    // Arrived after all, or nobody wants it any more.
+    // Arrived after all, or nobody wants it any more. [MR-2.4.3]
     if (s == nullptr || s->beyond_failure(node.spn) || s->is_acked(node.spn)) {
       unlink();
       nodes_.give(n);
@@ -115,9 +118,11 @@ typename TxRole<Q, Io, Cc>::Sent TxRole<Q, Io, Cc>::send_new(Conn& c) {
       s.listed = false;
       c.stream_run = 0;
     };
+    // [MR-2.2.6]
     const bool can = s.has_unsent() && !s.beyond_failure(s.next_spn()) && !s.nack.active && s.window_open();
     if (!can) { unlink(); continue; }
     const std::uint32_t work = s.current();
+    // [MR-6.3.3]
     if (!s.credit_for(work_[work])) {
       unlink();
       if (!s.blocked) {
@@ -175,7 +180,7 @@ int TxRole<Q, Io, Cc>::pick_path(Conn& c) {
   return -1;
 }
 
-// On the path that lost it; on another one when that is silent, full, or lost it twice. [MR-7.2.4]
+// On the path that lost it; on another one when that is silent, full, or lost it twice. [MR-7.3.6]
 template <typename Q, typename Io, typename Cc>
 int TxRole<Q, Io, Cc>::pick_resend_path(Conn& c, const ResendNode& n) {
   const bool same = !n.timed_out && n.losses < 2 && c.path_open(n.path) &&
@@ -203,6 +208,7 @@ bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std
   Path& p = c.paths[path];
   const WorkState& w = work_[work];
   const std::uint32_t mtu = c.params.payload_mtu;
+  // [MR-2.2.4] [MR-3.4.9] The number alone says which bytes.
   const std::uint32_t offset = static_cast<std::uint32_t>(spn - w.first) * mtu;
   const std::uint32_t bytes = std::min(mtu, w.length - offset);
   std::uint8_t* payload = nullptr;
@@ -221,6 +227,7 @@ bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std
   if (out == nullptr) { ++counters_.no_buffer; settle_block(p); return false; }
   if (p.data_unresolved == 0) p.last_progress = now_;
   if (c.unresolved + c.waiting == 0) c.outstanding_since = now_;
+  // [MR-2.1.1] [MR-2.1.2] [MR-2.1.5] A resend takes a number like any other.
   const PathSeq pseq = p.seq.take();
   const std::uint32_t header = write_header(out, c, path, s, w, spn, offset, bytes, resend, pseq);
   finish_packet(c, path, out, header, payload, bytes, work);
@@ -262,12 +269,14 @@ std::uint32_t TxRole<Q, Io, Cc>::write_header(std::uint8_t* out, Conn& c, std::u
   const bool last = spn + 1 == w.end();
   auto& d = *reinterpret_cast<wire::Data*>(out);
   d.c.set(wire::Type::kData);
+  // [MR-7.3.8]
   d.c.flags = static_cast<std::uint8_t>((resend ? wire::kFlagRtx : 0) | (c.params.crc ? wire::kFlagCrc : 0));
   d.c.path = path;
   d.c.epoch = p.epoch;
   d.c.dcid = c.params.peer_dcid;
   d.c.pseq = pseq.v;
   d.c.timestamp = to_wire_time(now_).v;
+  // [MR-2.3.1]
   d.floor_delta = static_cast<std::uint8_t>(pseq - p.seq.floor);
   // The sequence space is about to end: ask, so that it opens again. [MR-2.3.5]
   if (d.floor_delta == PathWindow::kDataLimit - 1) d.c.flags |= wire::kFlagAckReq;
@@ -275,16 +284,20 @@ std::uint32_t TxRole<Q, Io, Cc>::write_header(std::uint8_t* out, Conn& c, std::u
   d.spn = spn.v;
   d.demand = static_cast<std::uint8_t>(std::bit_width(c.backlog));
   d.msn = w.msn;
+  // [MR-3.4.3]
   std::uint8_t op = static_cast<std::uint8_t>((offset == 0 ? wire::kOpFirst : 0) | (last ? wire::kOpLast : 0));
   switch (w.op) {
     case WorkOp::kWrite:
     case WorkOp::kWriteImm: {
+      // [MR-3.4.4]
       const bool imm = last && w.op == WorkOp::kWriteImm;
       auto& x = *reinterpret_cast<wire::WriteImm*>(out);
+      // [MR-3.4.12]
       x.w.va = w.remote + offset;
       x.w.rkey = w.rkey;
       x.w.message_length = w.length;
       op |= static_cast<std::uint8_t>(wire::Op::kWrite);
+      // [MR-6.4.3]
       if (last && s.params.ordered_last) d.c.flags |= wire::kFlagOrd;
       if (!imm) { d.op = op; return sizeof(wire::Write); }
       d.op = op | wire::kOpImm;
@@ -303,6 +316,7 @@ std::uint32_t TxRole<Q, Io, Cc>::write_header(std::uint8_t* out, Conn& c, std::u
         return sizeof(wire::Send);
       }
       d.op = op | static_cast<std::uint8_t>(wire::Op::kSendImm);
+      // [MR-3.4.6]
       x.imm = w.imm;
       return sizeof(wire::SendImm);
     }
@@ -314,6 +328,7 @@ void TxRole<Q, Io, Cc>::finish_packet(Conn& c, std::uint8_t path, std::uint8_t* 
                                       const std::uint8_t* payload, std::uint32_t payload_bytes, std::uint32_t work) {
   wire::Be32 crc;
   const std::uint8_t* trailer = nullptr;
+  // [MR-3.2.1]
   if (c.params.crc) {
     crc = crc32c(crc32c(0, header, header_bytes), payload, payload_bytes);
     trailer = reinterpret_cast<const std::uint8_t*>(&crc);
@@ -321,10 +336,11 @@ void TxRole<Q, Io, Cc>::finish_packet(Conn& c, std::uint8_t path, std::uint8_t* 
   io_.commit(header_bytes, payload, payload_bytes, trailer, c.paths[path].source_port, c.params.peer_port, work);
 }
 
-// A FLUSH gives each dirty path's last data packet a successor. [MR-2.4]
+// A FLUSH gives each dirty path's last data packet a successor. [MR-7.6.1]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::send_flushes(Conn& c) {
   for (unsigned i = 0; i < c.paths.size(); ++i) {
+    // [MR-7.6.4]
     if (c.paths[i].dirty && c.paths[i].data_unresolved != 0) send_flush(c, static_cast<std::uint8_t>(i));
   }
 }
@@ -332,6 +348,7 @@ void TxRole<Q, Io, Cc>::send_flushes(Conn& c) {
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];
+  // [MR-2.3.4] [MR-8.1.3]
   if (p.seq.span() >= PathWindow::kLimit || !io_.ready(c.params.index, c.plane_slots[path])) return false;
   if (p.block == kNil) {
     p.block = blocks_.take();
@@ -353,7 +370,7 @@ bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path) {
   std::memcpy(out, &f, sizeof f);
   finish_packet(c, path, out, sizeof f, nullptr, 0, kNil);
   blocks_[p.block][pseq.v & 255] = TxRecord{0, {}, to_wire_time(now_).v, 0, 0, false};
-  p.dirty = false;
+  p.dirty = false;  // [MR-7.6.4]
   ++p.counters.flushes;
   ++counters_.flushes;
   update_open(c, path);
@@ -382,7 +399,8 @@ bool TxRole<Q, Io, Cc>::send_probe(Conn& c, std::uint8_t path, std::uint16_t str
 }
 
 // Every 20 ms, a few connections: silence that lasts kills a connection with work outstanding;
-// an idle one is probed, in rotation over its paths. [MR-7.4.2] [MR-5.5]
+// an idle one is probed, in rotation over its paths.
+// [MR-7.5.3] [MR-7.5.4] [MR-7.5.5]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::keep_alive() {
   if (now_ < alive_check_) return;

@@ -29,7 +29,7 @@ TEST(PrintDefaults, loads_and_equals_the_defaults) {
 
 TEST(PrintConfig, loads_to_the_same_configuration) {
   const auto first = load_before_hosts(
-      "eal: {memory: file, memory_size: 2GiB, main_cpu: 3, control_cpus: [1, 2],"
+      "eal: {memory: file, memory_size: 2GiB, control_cpus: [1, 2],"
       " extra_args: [\"--log-level=a:\\\"b\\\\\", x]}\n"
       "control: {socket: \"/a b/#c: d\", mode: 0600, group: no}\n"
       "transport: {crc: true, keepalive: 1500ms, max_window: 3MiB, line_rate: 2500Mb/s}\n"
@@ -41,6 +41,7 @@ TEST(PrintConfig, loads_to_the_same_configuration) {
   ASSERT_TRUE(second.ok()) << second.error() << "\n" << text;
   EXPECT_EQ(print_config(second.value()), text);
   EXPECT_NE(text, resolved_defaults());
+  EXPECT_EQ(second.value().eal.control_cpus, (std::vector<std::uint32_t>{1, 2}));
   EXPECT_EQ(second.value().eal.extra_args.at(0), "--log-level=a:\"b\\");
   EXPECT_EQ(second.value().control.socket, "/a b/#c: d");
   EXPECT_EQ(second.value().control.mode, 0600U);
@@ -164,24 +165,29 @@ TEST(LoadText, hostile_repetition_ends) {
   }
 }
 
-TEST(LoadText, fills_in_cpus_mtu_and_buffers) {
+TEST(LoadText, fills_in_cpus_and_mtu) {
   const auto result = load_text("f.yaml",
                                 "hosts:\n"
                                 "  - name: a\n"
                                 "    ports: [{kind: memif, role: server, address: 10.0.0.1/24}]\n"
-                                "    groups: [{}, {rx: 5}, {rx: 5, tx: 6}]\n"
                                 "  - name: b\n"
-                                "    ports: [{kind: null, address: 10.0.0.2/24}]\n",
+                                "    ports: [{kind: null, address: 10.0.0.2/24}]\n"
+                                "    groups: [{rx: 5}]\n"
+                                "  - name: c\n"
+                                "    ports: [{kind: null, mtu: 9000, address: 10.0.0.3/24}]\n"
+                                "    groups: [{rx: 5, tx: 6}]\n"
+                                "  - name: d\n"
+                                "    ports: [{kind: null, address: 10.0.0.4/24}]\n",
                                 {{2, 5, 6}});
   ASSERT_TRUE(result.ok()) << result.error();
-  const auto& a = result.value().hosts[0];
-  EXPECT_EQ(a.groups[0].rx, 2U);
-  EXPECT_EQ(a.groups[0].timer, 2U);
-  EXPECT_EQ(a.groups[1].tx, 5U);
-  EXPECT_EQ(a.groups[2].timer, 6U);
-  EXPECT_EQ(result.value().hosts[1].groups[0].rx, 2U);  // the fourth group of three CPUs
-  EXPECT_EQ(a.ports[0].mtu, 4180U);
-  EXPECT_EQ(a.ports[0].buffer_size, 4224U);
+  const auto& hosts = result.value().hosts;
+  EXPECT_EQ(hosts[0].groups[0].rx, 2U);
+  EXPECT_EQ(hosts[0].groups[0].timer, 2U);
+  EXPECT_EQ(hosts[1].groups[0].tx, 5U);
+  EXPECT_EQ(hosts[2].groups[0].timer, 6U);
+  EXPECT_EQ(hosts[3].groups[0].rx, 2U);  // the fourth host on three CPUs
+  EXPECT_EQ(hosts[0].ports[0].mtu, 4180U);
+  EXPECT_EQ(hosts[2].ports[0].mtu, 9000U);
 }
 
 TEST(LoadText, inline_progress_has_no_cpus) {
@@ -210,13 +216,6 @@ TEST(LoadText, warns_of_two_planes_in_one_network) {
   EXPECT_TRUE(result.value().warnings[0].starts_with(
       "f.yaml:4: hosts[0].ports[1].address: same network as hosts[0].ports[0]"))
       << result.value().warnings[0];
-}
-
-TEST(LoadText, warns_of_a_worker_on_the_main_cpu) {
-  const auto result = load_before_hosts("eal:\n  main_cpu: 0\n");
-  ASSERT_TRUE(result.ok()) << result.error();
-  ASSERT_EQ(result.value().warnings.size(), 1U);
-  EXPECT_TRUE(result.value().warnings[0].starts_with("f.yaml:2: eal.main_cpu: "));
 }
 
 }  // namespace
