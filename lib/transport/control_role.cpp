@@ -365,7 +365,7 @@ ControlStatus ControlRole::move_path(ClientId client, StreamHandle handle, std::
   const Conn* c = s != nullptr && s->on_conn ? conn_at(s->conn) : nullptr;
   if (c == nullptr || path >= c->params.n_paths) return ControlStatus::kNoSuchObject;
   Command cmd;
-  cmd.kind = CommandKind::kChangePort;
+  cmd.kind = CommandKind::kChangePort;  // [MR-9.3.1]
   cmd.id = c->params.index.v;
   cmd.path = path;
   cmd.port = port;
