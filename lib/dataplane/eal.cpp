@@ -229,6 +229,4 @@ Status init_eal(const EalConfig& config, EalInfo* info) {
   return {};
 }
 
-void cleanup_eal() { rte_eal_cleanup(); }
-
 }  // namespace metaroce

@@ -57,8 +57,10 @@ struct EalInfo {
   std::vector<std::string> arguments;
   std::vector<unsigned> housekeeping_cpus;   // for control threads: allowed and not polled
 };
+// Nothing undoes it but the end of the process: rte_eal_cleanup() takes the memory away in which
+// EAL's interrupt thread, which it does not stop, looks up its descriptors (seen with 22.11: a
+// crash after a memif server had been closed).
 Status init_eal(const EalConfig& config, EalInfo* info = nullptr);
-void cleanup_eal();
 
 // CPUs that remain for threads which do not poll.
 std::vector<unsigned> housekeeping_cpus(const EalConfig& config, const HostFacts& host);

@@ -291,7 +291,6 @@ Runtime::~Runtime() {
     while (w->running.load(std::memory_order_acquire)) sched_yield();
   }
   hosts_.clear();
-  cleanup_eal();
 }
 
 }  // namespace metaroce

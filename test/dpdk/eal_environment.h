@@ -22,7 +22,6 @@ class EalEnvironment : public testing::Environment {
     const Status s = init_eal(c, &info());
     ASSERT_TRUE(s.ok()) << s.message;
   }
-  void TearDown() override { cleanup_eal(); }
   static EalInfo& info() {
     static EalInfo i;
     return i;
