@@ -1,6 +1,6 @@
 // The control role of one host: owner of connections, streams, listeners, keys, clients and
 // completion queues. Installs them in the worker groups' roles, speaks the handshake and the
-// stream protocol (doc/spec, chapters 5 and 6) with the peers, answers the applications (ControlApi).
+// stream protocol [MR-5] [MR-6] with the peers, answers the applications (ControlApi).
 //
 // A passive object without I/O and clock; one thread, the control thread. poll(now) takes in
 // what the roles say, runs what is due and retries commands that found a full ring; API calls
