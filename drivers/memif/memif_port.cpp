@@ -36,6 +36,7 @@ namespace metaroce::drivers {
 
 const PortCapabilities k_memif_row = {
     .kind = PortKind::kMemif, .name = "memif", .max_queues = 255,
+    // [MR-3.1.12]
     .multi_segment_tx = Support::kYes, .max_frame = 65472, .memory_link = true, .reconnect = true};
 
 namespace {

@@ -22,7 +22,7 @@ namespace drivers {
 
 const PortCapabilities k_ring_row = {
     .kind = PortKind::kRing, .name = "ring", .max_queues = 16, .scatter = Support::kYes,
-    .multi_segment_tx = Support::kYes, .max_frame = 65535, .memory_link = true};
+    .multi_segment_tx = Support::kYes, .max_frame = 65535, .memory_link = true};  // [MR-3.1.12]
 
 namespace {
 

@@ -56,20 +56,22 @@ void Group::receive(std::size_t port, rte_mbuf* m) {
   DropCounters& drops = rx_.counters().drops;
   const std::uint32_t length = rte_pktmbuf_pkt_len(m);
   const auto* frame = rte_pktmbuf_mtod(m, const std::uint8_t*);
+  // What is wrong ends here: counted once, without an answer. [MR-4.1.2] [MR-4.1.3] [MR-4.1.6]
   // Placement reads the packet in one piece. Only ring ports deliver chains: the sender's own.
   if (m->nb_segs != 1) [[unlikely]] {
     if (length > whole_.size()) return drops.add(DropReason::kOversize);
     frame = static_cast<const std::uint8_t*>(rte_pktmbuf_read(m, 0, length, whole_.data()));
   }
   wire::FrameView f;
-  const DropReason parsed = wire::parse_frame(frame, length, f);
+  const DropReason parsed = wire::parse_frame(frame, length, f);  // [MR-4.1.1]
   if (parsed != DropReason::kNone) return drops.add(parsed);
   if (f.kind == wire::FrameKind::kNeighbour) return pass_to_control(port, frame, length);
   const Port& p = *plan_.ports[port];
   bool ours = false;
   for (const IpAddress& a : plan_.addresses[port]) ours |= wire::check_destination(f, p.mac(), a) == DropReason::kNone;
   if (!ours) return drops.add(DropReason::kNotForUs);
-  if (f.dst_port != plan_.udp_port) return drops.add(DropReason::kUdpPort);
+  if (f.dst_port != plan_.udp_port) return drops.add(DropReason::kUdpPort);  // [MR-3.1.2]
+  // [MR-3.1.10]
   if (p.verify_checksum() && !rx_checksum_good(m)) {
     const DropReason bad = wire::verify_udp_checksum(f);
     if (bad != DropReason::kNone) return drops.add(bad);

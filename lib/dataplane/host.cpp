@@ -46,7 +46,7 @@ GroupPlan Host::group_plan() const {
 HostInfo Host::host_info() {
   HostInfo h;
   h.config = plan_.transport;
-  h.instance = InstanceId{secret_random(), secret_random()};
+  h.instance = InstanceId{secret_random(), secret_random()};  // [MR-5.1.1]
   h.line_rate = 0;
   for (const PortPlan& p : plan_.ports) {
     h.planes.push_back(HostPlane{PlaneId{p.plane}, p.address.ip});
@@ -126,7 +126,7 @@ bool Host::emit(std::size_t port, const wire::Encap& encap, std::uint16_t src_po
   if (m == nullptr) { drops_.add(DropReason::kNoBuffer); return false; }
   auto* frame = rte_pktmbuf_mtod(m, std::uint8_t*);
   const auto n = static_cast<std::uint32_t>(bytes.size());
-  encap.write(frame, n, src_port, plan_.transport.control_dscp);
+  encap.write(frame, n, src_port, plan_.transport.control_dscp);  // [MR-3.1.6]
   std::memcpy(frame + encap.size(), bytes.data(), n);
   m->data_len = static_cast<std::uint16_t>(encap.size() + n);
   m->pkt_len = m->data_len;
@@ -164,6 +164,7 @@ bool Host::send_to(PlaneId plane, const IpAddress& local, const IpAddress& peer,
   return emit(port, wire::Encap(plan_.ports[port].port->mac(), mac, local, peer, dst_port), src_port, bytes);
 }
 
+// [MR-5.1.5] [MR-10.1.1]
 std::uint64_t Host::secret_random() {
   std::uint64_t v = 0;
   // Never falls short for 8 bytes; waits at boot until the kernel's pool is seeded.

@@ -105,6 +105,7 @@ void Port::probe(const rte_eth_dev_info& info) {
   const bool memory_link = caps_.memory_link && !config_.checksum_always;
   const bool offload = config_.checksum_offload && caps_.tx_checksum == Support::kYes;
   verify_checksum_ = !memory_link;
+  // [MR-3.1.8] [MR-3.1.9] [MR-3.1.12]
   tx_checksum_ = memory_link ? TxChecksum::kNone : offload ? TxChecksum::kOffload : TxChecksum::kSoftware;
 }
 

@@ -19,6 +19,7 @@ class RxIo {
         dscp_(control_dscp) {}
 
   // Remembers how to answer this connection on this plane: the last packet's addresses, swapped.
+  // [MR-7.1.3] [MR-9.6.2]
   void learn(ConnIndex conn, unsigned plane_slot, const RxPacket& p) {
     Reply& r = replies_[conn.v * planes_ + plane_slot];
     std::uint64_t who = (p.port.v + 1U) | (p.v6 ? 0x8000U : 0U);  // 0: nobody yet
@@ -50,7 +51,7 @@ class RxIo {
     OutQueue& out = *outs_[current_->port];
     auto* frame = rte_pktmbuf_mtod(mbuf_, std::uint8_t*);
     const wire::Encap& encap = current_->encap;
-    encap.write(frame, n, src_port, dscp_);
+    encap.write(frame, n, src_port, dscp_);  // [MR-3.1.6]
     wire::Be16 port = dst_port;
     std::memcpy(frame + encap.size() - wire::kUdpBytes + offsetof(wire::Udp, dst_port), &port, 2);
     mbuf_->data_len = static_cast<std::uint16_t>(encap.size() + n);
@@ -61,10 +62,11 @@ class RxIo {
     mbuf_ = nullptr;
     return taken;
   }
+  // Done when it returns, hence before any ACK is built. [MR-2.5.5] [MR-4.6.1]
   void place(std::uint8_t* to, const std::uint8_t* from, std::uint32_t n) { std::memcpy(to, from, n); }
   ~RxIo() { rte_pktmbuf_free(mbuf_); }
 
-  // UDP checksum of a contiguous packet, as the port wants it.
+  // UDP checksum of a contiguous packet, as the port wants it. [MR-3.1.8] [MR-3.1.9] [MR-3.1.12]
   static void finish_udp(const Port& port, rte_mbuf* m, bool v6, std::uint32_t encap, std::uint32_t n) {
     const TxChecksum how = port.tx_checksum();
     if (how == TxChecksum::kNone) return;

@@ -1,7 +1,7 @@
 // rte_flow rules that bring UDP destination port base + i to queue i, so that a packet arrives at
-// the worker group that owns its connection. Tried, never assumed: some drivers validate what they
-// cannot create (net_tap without the kernel's classifier), so only created rules count. Control
-// thread.
+// the worker group that owns its connection. [MR-3.1.2] Tried, never assumed: some drivers validate
+// what they cannot create (net_tap without the kernel's classifier), so only created rules count.
+// Control thread.
 #pragma once
 
 #include <cstdint>

@@ -70,6 +70,7 @@ class TxIo {
       w.out = outs_[port];
       MacAddress mac;
       w.resolved = macs_.get(p.index, i, mac);
+      // [MR-9.1.2]
       w.encap = wire::Encap(w.out->port().mac(), mac, p.planes[i].local, p.planes[i].peer, p.peer_port);
     }
     return true;
@@ -166,7 +167,7 @@ inline void TxIo::commit(std::uint32_t header, const std::uint8_t* payload, std:
   rte_mbuf* m = mbuf_;
   mbuf_ = nullptr;
   const std::uint32_t udp = header + n + (trailer != nullptr ? wire::kCrcBytes : 0);
-  encap.write(rte_pktmbuf_mtod(m, std::uint8_t*), udp, src_port, dscp_);
+  encap.write(rte_pktmbuf_mtod(m, std::uint8_t*), udp, src_port, dscp_);  // [MR-3.1.4] [MR-3.1.6]
   m->data_len = static_cast<std::uint16_t>(encap.size() + header);
   m->pkt_len = m->data_len;
   const bool chain = n >= kCopyBelow && trailer == nullptr && out.port().chains() &&

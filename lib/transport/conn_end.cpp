@@ -25,6 +25,7 @@ bool ControlRole::has_live_streams(const Conn& c) const {
   return false;
 }
 
+// [MR-5.6.2]
 void ControlRole::on_conn_close(Conn& c, const Message& m, const PacketSource& src) {
   if (m.status == CtrlStatus::kAborted) {
     if (c.state == ConnState::kRemoving) return;
@@ -38,6 +39,7 @@ void ControlRole::on_conn_close(Conn& c, const Message& m, const PacketSource& s
   r.scid = c.params.own_dcid;
   r.serial = m.serial;
   r.conn_epoch = c.epoch;
+  // [MR-6.7.6]
   if (c.state != ConnState::kRemoving && has_live_streams(c)) r.status = CtrlStatus::kBusy;
   reply(src, c.params.peer_port, r);
   if (r.status == CtrlStatus::kBusy || c.state == ConnState::kRemoving) return;
@@ -59,6 +61,7 @@ void ControlRole::close_conn_if_idle(Conn& c) {
 }
 
 void ControlRole::on_conn_close_rsp(Conn& c, const Message& m) {
+  // [MR-5.5.4] [MR-10.1.4]
   if (c.state != ConnState::kClosing || !c.retry.active || m.serial != c.retry.serial)
     return drop(DropReason::kCtrlUnexpected);
   if (m.status == CtrlStatus::kBusy) {
@@ -90,7 +93,7 @@ void ControlRole::fail_conn(Conn& c, ControlStatus status, WorkStatus work_statu
   // connection is still recognised.
   if (c.in_roles) {
     Command fail;
-    fail.kind = CommandKind::kFailConn;
+    fail.kind = CommandKind::kFailConn;  // [MR-6.7.7]
     fail.id = c.params.index.v;
     fail.status = static_cast<std::uint8_t>(work_status);
     command(c.group, Side::kTx, fail);
@@ -135,7 +138,7 @@ void ControlRole::advance_conn(Conn& c) {
 void ControlRole::on_conn_timer(Conn& c) {
   if (c.state == ConnState::kRemoving) return advance_conn(c);
   if (c.state == ConnState::kHalfOpen &&
-      now_ >= c.half_open_since + host_.config.half_open_lifetime)
+      now_ >= c.half_open_since + host_.config.half_open_lifetime)  // [MR-5.2.7]
     return fail_conn(c, ControlStatus::kTimeout, WorkStatus::kRetryExceeded, "", true,
                      Queued::kRequeue);
   if (c.retry.active && now_ >= c.retry.next) {

@@ -1,4 +1,4 @@
-// An installed connection (protocol.md 3 and 7). Its end: conn_end.cpp.
+// An installed connection [MR-5.2] [MR-5.5]. Its end: conn_end.cpp.
 //
 // - CONN_RTU(nonce in `cookie`) / CONN_RTU_ACK(the same): each side sends one on every plane when
 //   it opens. The asker's first one opens the asked side; an answered one proves that the peer
@@ -29,18 +29,19 @@ void ControlRole::on_conn_packet(Conn& c, const Message& m, const PacketSource& 
   if (m.scid != c.params.peer_dcid) return drop(DropReason::kCtrlUnexpected);
   bool known = false;
   for (std::uint32_t i = 0; i < c.params.n_planes; ++i) known |= c.params.planes[i].peer == src.src;
-  if (!known) return drop(DropReason::kSourceAddress);
-  if (c.params.crc && !m.crc) return drop(DropReason::kCrc);
+  if (!known) return drop(DropReason::kSourceAddress);  // [MR-5.5.6]
+  if (c.params.crc && !m.crc) return drop(DropReason::kCrc);  // [MR-3.2.3]
   if (c.state == ConnState::kRemoving) {
     if (m.type == CtrlType::kConnClose && c.peer_closed) return on_conn_close(c, m, src);
-    return drop(DropReason::kStaleConn);
+    return drop(DropReason::kStaleConn);  // [MR-5.6.3]
   }
   if (c.state < ConnState::kHalfOpen) return drop(DropReason::kCtrlUnexpected);
   c.confirmed = true;
   if (m.type == CtrlType::kConnClose) return on_conn_close(c, m, src);  // never opens
-  if (c.state == ConnState::kHalfOpen) open_conn(c);
+  if (c.state == ConnState::kHalfOpen) open_conn(c);  // [MR-5.2.8]
+  // Requests are answered, replies are not. [MR-10.2.4]
   switch (m.type) {
-    case CtrlType::kConnRtu: {
+    case CtrlType::kConnRtu: {  // [MR-5.2.10] [MR-10.2.3]
       Message r;
       r.type = CtrlType::kConnRtuAck;
       r.crc = c.params.crc;
@@ -64,12 +65,12 @@ void ControlRole::on_conn_packet(Conn& c, const Message& m, const PacketSource& 
     case CtrlType::kStreamCloseRsp:
       return on_stream_close_rsp(c, m);
     default:
-      return drop(DropReason::kCtrlMalformed);
+      return drop(DropReason::kCtrlMalformed);  // [MR-1.2.1] [MR-3.9.2]
   }
 }
 
 void ControlRole::send_on(Conn& c, Message& m, bool rotate) {
-  if (rotate) {  // to the next plane whose address is proven
+  if (rotate) {  // to the next plane whose address is proven [MR-5.5.7]
     for (std::uint32_t k = 1; k <= c.params.n_planes; ++k) {
       const std::uint32_t i = (c.control_plane + k) % c.params.n_planes;
       if (c.proofs[i].proven) {
@@ -78,7 +79,7 @@ void ControlRole::send_on(Conn& c, Message& m, bool rotate) {
       }
     }
   }
-  m.crc = c.params.crc;
+  m.crc = c.params.crc;  // [MR-3.2.1]
   m.dcid = c.params.peer_dcid;
   m.scid = c.params.own_dcid;
   m.conn_epoch = c.epoch;
@@ -95,7 +96,7 @@ void ControlRole::open_conn(Conn& c) {
   half_open_.erase({c.half_open_since, c.params.index.v});
   c.state = ConnState::kOpen;
   Command open;
-  open.kind = CommandKind::kOpenConn;
+  open.kind = CommandKind::kOpenConn;  // [MR-5.2.9]
   open.id = c.params.index.v;
   command(c.group, Side::kTx, open);
   enter_address(c, c.target);
@@ -106,7 +107,7 @@ void ControlRole::open_conn(Conn& c) {
   rearm(c);
 }
 
-// Ends what the newly open connection replaces.
+// Ends what the newly open connection replaces. [MR-5.2.12]
 void ControlRole::settle_duplicates(Conn& c) {
   for (const std::uint32_t i : peers_.at_address(c.target)) {
     Conn* o = conn_at(ConnIndex{i});
@@ -129,6 +130,7 @@ void ControlRole::settle_duplicates(Conn& c) {
       continue;
     }
     if (o->peer.group != c.peer.group || o->state != ConnState::kOpen) continue;
+    // [MR-5.1.2]
     if (newer(c, *o)) {
       fail_conn(*o, ControlStatus::kPeerLost, WorkStatus::kRetryExceeded,
                 "the peer made a new connection: connect again", false, Queued::kRequeue);
@@ -172,7 +174,7 @@ void ControlRole::move_queued(Conn& from, Conn& to) {
 void ControlRole::start_proofs(Conn& c) {
   for (std::uint32_t i = 0; i < c.params.n_planes; ++i) {
     if (c.proofs[i].proven && !c.initiator) continue;
-    c.proofs[i].nonce = io_.secret_random();
+    c.proofs[i].nonce = io_.secret_random();  // [MR-10.1.1]
     start(c.proofs[i].retry, 0);
     send_rtu(c, i);
   }
@@ -194,7 +196,7 @@ void ControlRole::on_rtu_ack(Conn& c, const Message& m, const PacketSource& src)
     if (!proof.retry.active || proof.nonce != m.cookie || c.params.planes[i].peer != src.src)
       continue;
     proof.retry.active = false;
-    proof.proven = true;
+    proof.proven = true;  // [MR-5.2.26]
     enter_address(c, src.src);
     return rearm(c);
   }
@@ -205,6 +207,7 @@ void ControlRole::on_rtu_ack(Conn& c, const Message& m, const PacketSource& src)
 
 bool ControlRole::take_serial(Conn& c, std::uint32_t& serial) {
   if (!c.unanswered.empty() &&
+      // [MR-5.5.8]
       c.next_serial - c.unanswered.front() >= control::SerialWindow::kSpan / 2) {
     c.serial_blocked = true;
     return false;

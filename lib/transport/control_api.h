@@ -24,7 +24,7 @@ struct PrivateData {
 struct StreamAttr {
   std::uint32_t send_cq = 0, recv_cq = 0;        // ids from add_cq
   std::uint32_t send_depth = 128, recv_depth = 128;
-  bool ordered_last = false;
+  bool ordered_last = false;  // [MR-6.4.4]
   PrivateData private_data;
 };
 

@@ -24,7 +24,7 @@ struct HostPlane {
 struct HostInfo {
   std::vector<HostPlane> planes;
   std::uint32_t groups = 1;  // worker groups, at most kMaxGroups
-  InstanceId instance;       // random per start
+  InstanceId instance;       // random per start [MR-5.1.1]
   Mbps line_rate = 100000;   // all planes together
   TransportConfig config;
 };
@@ -45,14 +45,15 @@ class ControlIo {
  public:
   virtual ~ControlIo() = default;
   // Answers a packet: from `to.dst` to `to.src`, UDP source port `to.dst_port`, destination port
-  // `to.src_port`, on the local port `to.plane`, to `to.src_mac`. The control role sets the two
-  // ports itself: replies go to the asker's worker port and reuse the asker's entropy.
+  // `to.src_port`, on the local port `to.plane`, to `to.src_mac`. The control role puts the asker's
+  // worker port into `to.src_port`; `to.dst_port` is the port that was asked. [MR-5.5.5]
   virtual bool send(const PacketSource& to, std::span<const std::uint8_t> bytes) = 0;
   // A fresh packet on the plane of that number. False: not now (neighbour not resolved, link
   // down, no buffer); the host starts resolving, the control role repeats the packet anyway.
   virtual bool send_to(PlaneId plane, const IpAddress& local, const IpAddress& peer,
                        std::uint16_t src_port, std::uint16_t dst_port,
                        std::span<const std::uint8_t> bytes) = 0;
+  // [MR-5.1.5] [MR-10.1.1]
   virtual std::uint64_t secret_random() = 0;  // from the kernel; the simulator: seeded
   // A frame for the host itself (ARP, neighbour discovery), as it came from a receive role.
   virtual void on_frame(const PacketSource&, std::span<const std::uint8_t>) {}

@@ -1,7 +1,7 @@
 // Clients, completion queues and regions: what an application brings, installed in both roles of
 // every group, and taken back in the order that lets no role touch what is gone.
 //
-// - Ids and keys that a client gives are looked up and checked to be its own (SEC-08); what is
+// - Ids and keys that a client gives are looked up and checked to be its own; what is
 //   not looks exactly like what does not exist.
 // - A region's key is index 20 bits | random 12 bits. The index is drawn at random among
 //   [0, max_regions), the key is never 0: a peer cannot guess a key from one that it was given.
@@ -162,14 +162,14 @@ void ControlRole::add_region(std::uint64_t token, ClientId id, std::uint64_t va,
   // At most half of the indices are in use: two draws on average.
   std::uint32_t index = 0, key = 0;
   do {
-    const std::uint64_t random = io_.secret_random();
+    const std::uint64_t random = io_.secret_random();  // [MR-10.1.1]
     index = static_cast<std::uint32_t>((random >> 32) * host_.config.max_regions >> 32);
     key = (index << kKeyRandomBits) | (random & ((1U << kKeyRandomBits) - 1));
   } while (key == 0 || regions_.contains(index));
 
   auto region = std::make_unique<Region>();
   region->token = token;
-  region->params = {key, id, id.v, va, host, length, access};
+  region->params = {key, id, id.v, va, host, length, access};  // [MR-10.1.2]
   Region& r = *(regions_[index] = std::move(region));
   client->regions.insert(index);
   const auto params = [&](std::uint32_t) { return &r.params; };
@@ -221,7 +221,7 @@ void ControlRole::on_region_result(Region& r) {
                 : "the client was removed");
     return remove_region(r, std::nullopt);
   }
-  if (r.token) emit(ControlEventKind::kDone, r.token, client.id).id = r.params.key;
+  if (r.token) emit(ControlEventKind::kDone, r.token, client.id).id = r.params.key;  // [MR-10.1.3]
   client.regions.erase(index);
   regions_.erase(index);
   advance_client_removal(client);

@@ -163,6 +163,7 @@ void ControlRole::on_tx(std::uint32_t group, const TxToControl& m) {
     case TxToControlKind::kConnFailed: {
       Conn* c = conn_at(ConnIndex{m.id});
       if (c == nullptr || c->group != group) return;
+      // [MR-7.5.5]
       fail_conn(*c, m.never_answered ? ControlStatus::kUnreachable : ControlStatus::kPeerLost,
                 static_cast<WorkStatus>(m.status),
                 m.never_answered
@@ -191,7 +192,7 @@ void ControlRole::on_rx(std::uint32_t group, const RxToControl& m) {
     case RxToControlKind::kConnAlive:
       if (Conn* c = conn_at(m.conn); c != nullptr && c->group == group) {
         c->confirmed = true;
-        if (c->state == ConnState::kHalfOpen) open_conn(*c);
+        if (c->state == ConnState::kHalfOpen) open_conn(*c);  // [MR-5.2.8]
       }
       return;
     case RxToControlKind::kFrame:
@@ -210,11 +211,11 @@ void ControlRole::on_ctrl_packet(const RxToControl& p) {
   if (bad != DropReason::kNone) return drop(bad);
   if (m.type == wire::CtrlType::kConnReq) return on_conn_req(m, p.source);
 
-  // Everything else names a connection of ours; what does not is never answered.
+  // Everything else names a connection of ours; what does not is never answered. [MR-4.1.6]
   Conn* c = conn_at(ConnIndex{m.dcid >> 8});
   if (c == nullptr) return drop(DropReason::kUnknownConn);
-  if (c->params.own_dcid != m.dcid) return drop(DropReason::kStaleConn);
-  if (c->epoch != m.conn_epoch) return drop(DropReason::kCtrlEpoch);
+  if (c->params.own_dcid != m.dcid) return drop(DropReason::kStaleConn);  // [MR-5.6.3]
+  if (c->epoch != m.conn_epoch) return drop(DropReason::kCtrlEpoch);  // [MR-5.1.4] [MR-10.1.4]
   if (m.type == wire::CtrlType::kConnRsp) return on_conn_rsp(*c, m, p.source, p.received_at);
   on_conn_packet(*c, m, p.source);
 }
@@ -275,6 +276,7 @@ void ControlRole::rearm(Stream& s) {
   if (t != kNever) timers_.insert({t, Owner::kStream, s.handle});
 }
 
+// [MR-5.5.2]
 void ControlRole::start(Retry& r, std::uint32_t serial) {
   r = {true, serial, 0, host_.config.ctrl_retry_first, now_ + host_.config.ctrl_retry_first};
 }
@@ -304,6 +306,7 @@ std::uint16_t ControlRole::entropy_port() {
   return static_cast<std::uint16_t>(low + rng_.below(high - low + 1));
 }
 
+// [MR-5.5.5]
 void ControlRole::reply(const PacketSource& to, std::uint16_t dst_port, const Message& m) {
   control::CtrlBytes bytes;
   const std::uint32_t n = control::encode_ctrl(m, to_wire_time(now_), bytes);
@@ -362,7 +365,7 @@ ControlStatus ControlRole::move_path(ClientId client, StreamHandle handle, std::
   const Conn* c = s != nullptr && s->on_conn ? conn_at(s->conn) : nullptr;
   if (c == nullptr || path >= c->params.n_paths) return ControlStatus::kNoSuchObject;
   Command cmd;
-  cmd.kind = CommandKind::kChangePort;
+  cmd.kind = CommandKind::kChangePort;  // [MR-9.3.1]
   cmd.id = c->params.index.v;
   cmd.path = path;
   cmd.port = port;

@@ -1,6 +1,6 @@
 // The control role of one host: owner of connections, streams, listeners, keys, clients and
 // completion queues. Installs them in the worker groups' roles, speaks the handshake and the
-// stream protocol (protocol.md 3 and 7) with the peers, answers the applications (ControlApi).
+// stream protocol [MR-5] [MR-6] with the peers, answers the applications (ControlApi).
 //
 // A passive object without I/O and clock; one thread, the control thread. poll(now) takes in
 // what the roles say, runs what is due and retries commands that found a full ring; API calls
@@ -120,7 +120,7 @@ class ControlRole final : public ControlApi {
   void on_result(const CommandResult&);
   void on_ctrl_packet(const RxToControl&);
   void run_timers();
-  void drop(DropReason r) { drops_.add(r); }
+  void drop(DropReason r) { drops_.add(r); }  // [MR-4.1.2]
   ControlEvent& emit(ControlEventKind, std::optional<std::uint64_t> token, ClientId,
                      ControlStatus = ControlStatus::kOk, const char* message = "");
   void emit_stream(ControlEventKind, std::optional<std::uint64_t> token, const Stream&,

@@ -23,11 +23,11 @@ ControlRole::Conn* ControlRole::conn_at(ConnIndex i) {
 }
 
 ControlRole::Conn* ControlRole::new_conn(std::uint32_t group, bool initiator) {
-  if (free_conns_.empty()) return nullptr;
+  if (free_conns_.empty()) return nullptr;  // [MR-5.2.13] [MR-10.2.1]
   const std::uint32_t index = free_conns_.front();
   free_conns_.pop_front();
   std::uint8_t generation = conn_generation_[index];
-  // Never 0, so that no connection has dcid 0, and never the previous one.
+  // Never 0, so that no connection has dcid 0, and never the previous one. [MR-5.1.3] [MR-5.1.6]
   while (generation == 0 || generation == conn_generation_[index])
     generation = static_cast<std::uint8_t>(io_.secret_random());
   conn_generation_[index] = generation;
@@ -40,8 +40,8 @@ ControlRole::Conn* ControlRole::new_conn(std::uint32_t group, bool initiator) {
   ConnParams& p = c.params;
   p.index = ConnIndex{index};
   p.own_dcid = (index << 8) | generation;
-  p.own_port = static_cast<std::uint16_t>(host_.config.base_udp_port + group);
-  p.own_pseq_seed = io_.secret_random();
+  p.own_port = static_cast<std::uint16_t>(host_.config.base_udp_port + group);  // [MR-3.1.2]
+  p.own_pseq_seed = io_.secret_random();  // [MR-5.3.1]
   p.entropy_seed = io_.secret_random();
   c.next_serial = static_cast<std::uint32_t>(io_.secret_random());
 
@@ -55,7 +55,7 @@ ControlRole::Conn* ControlRole::new_conn(std::uint32_t group, bool initiator) {
   own.paths_per_plane =
       static_cast<std::uint16_t>(std::clamp(host_.config.paths_per_plane, 1U, 256U));
   own.line_rate = std::max<Mbps>(host_.line_rate, 1);
-  own.worker_port = p.own_port;
+  own.worker_port = p.own_port;  // [MR-5.2.16]
   own.capabilities = host_.config.crc ? control::kCapCrc : 0;
   own.instance = host_.instance;
   own.group = static_cast<std::uint8_t>(group);
@@ -81,6 +81,7 @@ ControlRole::Conn* ControlRole::find_conn(const IpAddress& peer, std::uint32_t g
   return nullptr;
 }
 
+// [MR-5.2.26]
 void ControlRole::enter_address(Conn& c, const IpAddress& a) {
   if (std::find(c.addresses.begin(), c.addresses.end(), a) != c.addresses.end()) return;
   c.addresses.push_back(a);
@@ -96,7 +97,7 @@ void ControlRole::enter_instance(Conn& c) {
 
 ControlRole::Stream* ControlRole::new_stream(std::uint32_t group) {
   StreamTable& t = streams_[group];
-  if (t.free.empty()) return nullptr;
+  if (t.free.empty()) return nullptr;  // [MR-6.1.9] [MR-10.2.1]
   const std::uint32_t slot = t.free.front();
   t.free.pop_front();
   std::uint32_t generation = t.generation[slot] + host_.groups;
@@ -107,6 +108,7 @@ ControlRole::Stream* ControlRole::new_stream(std::uint32_t group) {
   Stream& s = *t.slots[slot];
   s.group = group;
   s.handle = slot | (generation << kStreamSlotBits);
+  // [MR-6.1.2]
   s.params.own_initial_spn = StreamSeq{static_cast<std::uint32_t>(io_.secret_random())};
   return &s;
 }

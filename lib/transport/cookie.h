@@ -1,5 +1,5 @@
 // Address cookies: proof that the sender of a CONN_REQ receives at its source address, without
-// state per request (protocol.md 3, "Cookie before state").
+// state per request [MR-5.2.2].
 //
 //   cookie = SipHash-2-4(key, source address, worker port, instance, connection epoch, time slot)
 //            with bit 0 = parity of the slot and bit 1 = parity of the key, so that a check is
@@ -7,7 +7,7 @@
 //
 // A slot lasts 2 s and the previous one is accepted: a cookie lives 2 to 4 s. The key changes
 // every 64 s and the previous one is accepted. The UDP source port is left out on purpose: a
-// request is repeated from other source ports, to try other routes.
+// request is repeated from other source ports, to try other routes. [MR-5.2.4] [MR-5.2.18]
 #pragma once
 
 #include <array>

@@ -37,7 +37,7 @@ constexpr std::uint64_t kConnMandatory = bit(kVersions) | bit(kPayloadMtu) | bit
                                          bit(kPathsPerPlane) | bit(kLineRate) | bit(kWorkerPort) |
                                          bit(kCapabilities) | bit(kInstance) | bit(kSerials);
 
-// The largest packet is a CONN_REQ with 16 IPv6 planes, round trip and CRC trailer.
+// The largest packet is a CONN_REQ with 16 IPv6 planes, round trip and CRC trailer. [MR-3.9.3]
 constexpr std::size_t kConnTlvBytes = 4 + 6 + 10 + 6 + 6 + 4 + 6 + 4 + 6 + 19 + 10 + 6;
 static_assert(sizeof(wire::Ctrl) + kConnTlvBytes + kMaxPlanes * 20 + wire::kCrcBytes <=
               wire::kMaxCtrlBytes);
@@ -46,6 +46,7 @@ static_assert(kMaxPrivateData <= 255);
 class Writer {
  public:
   explicit Writer(std::uint8_t* p) : p_(p) {}
+  // [MR-5.4.1]
   void tlv(Tlv type, std::uint8_t length) {
     put(std::uint64_t{type}, 1);
     put(length, 1);
@@ -163,7 +164,7 @@ bool read_plane(ConnInfo& c, const std::uint8_t* v, unsigned n) {
   return true;
 }
 
-// Length that a known type must have; -1 = checked by its reader, -2 = unknown type.
+// Length that a known type must have; -1 = checked by its reader, -2 = unknown type. [MR-5.4.4]
 int value_bytes(unsigned type) {
   switch (type) {
     case kVersions:
@@ -279,6 +280,7 @@ std::uint64_t read_tlvs(CtrlMessage& m, const std::uint8_t* p, std::uint32_t n) 
     if (n - i < 2 || n - i - 2 < p[i + 1]) return 0;
     const unsigned type = p[i], length = p[i + 1];
     const int want = value_bytes(type);
+    // [MR-5.4.3]
     if (want != -2) {
       if (want >= 0 && static_cast<unsigned>(want) != length) return 0;
       if (type != kPlane && (seen & bit(type)) != 0) return 0;
@@ -290,6 +292,7 @@ std::uint64_t read_tlvs(CtrlMessage& m, const std::uint8_t* p, std::uint32_t n) 
   return seen;
 }
 
+// [MR-5.4.4]
 std::uint64_t mandatory(const CtrlMessage& m) {
   switch (m.type) {
     case CtrlType::kConnReq:
@@ -309,6 +312,7 @@ std::uint64_t mandatory(const CtrlMessage& m) {
   }
 }
 
+// [MR-2.2.7]
 bool window_ok(std::uint32_t w) { return w >= 64 && w <= 65536 && std::has_single_bit(w); }
 
 bool values_ok(const CtrlMessage& m, std::uint64_t seen) {
@@ -324,7 +328,7 @@ bool values_ok(const CtrlMessage& m, std::uint64_t seen) {
 }  // namespace
 
 std::uint32_t encode_ctrl(const CtrlMessage& m, WireTime now, CtrlBytes& out) {
-  wire::Ctrl h{};
+  wire::Ctrl h{};  // [MR-3.3.5]
   Writer w(out.data() + sizeof h);
   const bool conn =
       m.type == CtrlType::kConnReq || (m.type == CtrlType::kConnRsp && m.status == CtrlStatus::kOk);
@@ -336,7 +340,7 @@ std::uint32_t encode_ctrl(const CtrlMessage& m, WireTime now, CtrlBytes& out) {
   h.c.set(wire::Type::kCtrl);
   h.c.flags = m.crc ? wire::kFlagCrc : std::uint8_t{0};
   h.c.dcid = m.dcid;
-  h.c.pseq = m.serial;
+  h.c.pseq = m.serial;  // [MR-5.5.1]
   h.c.timestamp = now.v;
   h.ctype = static_cast<std::uint8_t>(m.type);
   h.status = static_cast<std::uint8_t>(m.status);
@@ -360,14 +364,14 @@ DropReason decode_ctrl(std::span<const std::uint8_t> b, CtrlMessage& m) {
   if (checked.drop != DropReason::kNone) return checked.drop;
   wire::Ctrl h;
   if ((b[0] & 0x0f) != static_cast<int>(wire::Type::kCtrl)) return DropReason::kType;
-  if (n > wire::kMaxCtrlBytes) return DropReason::kOversize;
+  if (n > wire::kMaxCtrlBytes) return DropReason::kOversize;  // [MR-3.9.3]
   std::memcpy(&h, b.data(), sizeof h);
   m = {};
   m.crc = (h.c.flags & wire::kFlagCrc) != 0;
   if (m.crc) {
     wire::Be32 trailer;
     std::memcpy(&trailer, b.data() + n - wire::kCrcBytes, sizeof trailer);
-    if (trailer != crc32c(0, b.data(), n - wire::kCrcBytes)) return DropReason::kCrc;
+    if (trailer != crc32c(0, b.data(), n - wire::kCrcBytes)) return DropReason::kCrc;  // [MR-3.2.2]
   }
   m.type = static_cast<CtrlType>(h.ctype);
   m.status = static_cast<CtrlStatus>(h.status);
@@ -376,7 +380,7 @@ DropReason decode_ctrl(std::span<const std::uint8_t> b, CtrlMessage& m) {
   m.scid = h.scid;
   m.conn_epoch = h.conn_epoch;
   m.cookie = h.cookie;
-  if (h.length != checked.payload_bytes) return DropReason::kCtrlMalformed;
+  if (h.length != checked.payload_bytes) return DropReason::kCtrlMalformed;  // [MR-3.9.4]
   if (h.status > static_cast<std::uint8_t>(CtrlStatus::kAborted)) return DropReason::kCtrlMalformed;
   const std::uint64_t seen = read_tlvs(m, b.data() + sizeof h, checked.payload_bytes);
   const std::uint64_t want = mandatory(m);

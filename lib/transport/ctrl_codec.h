@@ -2,7 +2,7 @@
 // `type 8 | length 8 | value`, all big-endian. Unknown types are skipped, a known type with
 // another length, a missing mandatory one or a repeated one (planes excepted) is malformed.
 //
-//   type                    value                                             in
+//   type                    value                                             in [MR-5.4.2]
 //    1 versions             min 8, max 8                                      REQ, RSP(ok)
 //    2 payload MTU          32                                                REQ, RSP(ok)
 //    3 plane                number 8, family 8 (4, 6), address 4 or 16        REQ, RSP(ok), 1..16
@@ -24,7 +24,8 @@
 //   opt.
 //
 // `to` and `from` are the receiver's and the sender's number of the stream; 0xffff = not known.
-// Decoding reads untrusted bytes: every value is bounded here, nothing is allocated.
+// Decoding reads untrusted bytes: every value is bounded here, nothing is allocated. [MR-4.1.5]
+// [MR-10.2.5]
 #pragma once
 
 #include <array>
@@ -39,6 +40,7 @@
 
 namespace metaroce::control {
 
+// [MR-5.4.5]
 enum class CtrlStatus : std::uint8_t {
   kOk = 0,
   kRetry = 1,         // CONN_RSP: come again with this cookie
@@ -51,7 +53,7 @@ enum class CtrlStatus : std::uint8_t {
   kAborted = 8,       // CONN_CLOSE: the connection failed at the sender, no answer expected
 };
 
-inline constexpr std::uint16_t kNoNumber = 0xffff;
+inline constexpr std::uint16_t kNoNumber = 0xffff;  // [MR-6.1.3]
 inline constexpr std::uint32_t kCapCrc = 1;
 inline constexpr std::uint8_t kStreamOrdered = 0x01;
 inline constexpr std::uint32_t kMinPayloadMtu = 256, kMaxPayloadMtu = 16384;

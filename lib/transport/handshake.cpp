@@ -1,4 +1,4 @@
-// From nothing to an installed connection (protocol.md 3): the asker, and what both sides share.
+// From nothing to an installed connection [MR-5.2]: the asker, and what both sides share.
 // The asked side: handshake_answer.cpp.
 //
 //   asker                                             asked
@@ -61,7 +61,7 @@ ControlRole::Conn* ControlRole::start_connecting(const IpAddress& peer, std::uin
   Conn* c = new_conn(group, true);
   if (c == nullptr) return nullptr;
   c->target = peer;
-  c->epoch = io_.secret_random();
+  c->epoch = io_.secret_random();  // [MR-5.1.4]
   unsigned best = 0;
   bool found = false;
   for (std::uint32_t i = 0; i < host_.planes.size(); ++i) {
@@ -80,6 +80,7 @@ ControlRole::Conn* ControlRole::start_connecting(const IpAddress& peer, std::uin
   return c;
 }
 
+// [MR-5.2.1]
 void ControlRole::send_conn_req(Conn& c) {
   Message m;
   m.type = CtrlType::kConnReq;
@@ -131,6 +132,7 @@ void ControlRole::repeat_conn_req(Conn& c) {
 
 void ControlRole::sample_rtt(Conn& c, Nanos received_at) {
   // After a repetition it is not known which request was answered; such a sample is used only
+  // [MR-5.2.17]
   // while there is none.
   const Nanos sample = std::clamp(received_at - c.request_sent_at, Nanos{1}, kMaxRtt);
   if (c.rtt == 0 || (c.requests_unanswered == 1 && sample < c.rtt)) c.rtt = sample;
@@ -139,7 +141,7 @@ void ControlRole::sample_rtt(Conn& c, Nanos received_at) {
 
 void ControlRole::on_conn_rsp(Conn& c, const Message& m, const PacketSource& src,
                               Nanos received_at) {
-  if (c.state != ConnState::kConnecting) return drop(DropReason::kCtrlUnexpected);
+  if (c.state != ConnState::kConnecting) return drop(DropReason::kCtrlUnexpected);  // [MR-5.5.4]
   if (src.src != c.target) return drop(DropReason::kSourceAddress);
   if (m.serial != c.own.attempt) return drop(DropReason::kCtrlUnexpected);
   switch (m.status) {
@@ -190,7 +192,7 @@ bool ControlRole::on_conn_retry(Conn& c, const Message& m) {
   if (c.instance_entered) peers_.remove_instance(c.peer.instance, c.params.index.v);
   c.peer.instance = m.conn.instance;
   enter_instance(c);
-  if (join_other(c, false)) return false;
+  if (join_other(c, false)) return false;  // [MR-5.2.23]
   c.cookie = m.cookie;
   if (c.cookie_sends < kMaxCookieSends) {
     ++c.cookie_sends;
@@ -202,6 +204,7 @@ bool ControlRole::on_conn_retry(Conn& c, const Message& m) {
 // Another address of a peer that has, or is getting, a connection of this group: the streams
 // move there and this attempt ends. An attempt of the peer counts before it is open only when
 // the peer's instance is the lower one, or both sides would give up their own for the other's.
+// [MR-5.1.2]
 bool ControlRole::join_other(Conn& c, bool tell_peer) {
   Conn* to = nullptr;
   for (const std::uint32_t i : peers_.of_instance(c.peer.instance)) {
@@ -218,7 +221,7 @@ bool ControlRole::join_other(Conn& c, bool tell_peer) {
 
 // ---- both -----------------------------------------------------------------------------------
 
-// Takes the peer's offer; false when there is nothing in common.
+// Takes the peer's offer; false when there is nothing in common. [MR-5.2.15]
 bool ControlRole::negotiate(Conn& c, const Message& m, const IpAddress& local) {
   const control::ConnInfo& peer = m.conn;
   ConnParams& p = c.params;
@@ -228,6 +231,7 @@ bool ControlRole::negotiate(Conn& c, const Message& m, const IpAddress& local) {
   if (p.payload_mtu < control::kMinPayloadMtu) return false;
 
   // A plane joins equal numbers of the family that the handshake used, once per number.
+  // [MR-9.1.2] [MR-9.1.3]
   p.n_planes = 0;
   for (const HostPlane& own : host_.planes) {
     if (own.address.v6 != local.v6 || p.n_planes == kMaxPlanes) continue;
@@ -248,12 +252,12 @@ bool ControlRole::negotiate(Conn& c, const Message& m, const IpAddress& local) {
   }
   const std::uint32_t paths =
       std::min<std::uint32_t>({peer.paths_per_plane, c.own.paths_per_plane, 256U / p.n_planes});
-  p.n_paths = static_cast<std::uint16_t>(paths * p.n_planes);
-  p.peer_port = peer.worker_port;
+  p.n_paths = static_cast<std::uint16_t>(paths * p.n_planes);  // [MR-9.1.1]
+  p.peer_port = peer.worker_port;  // [MR-5.2.16]
   p.peer_pseq_seed = peer.pseq_seed;
   p.line_rate = std::min(c.own.line_rate, peer.line_rate);
-  p.handshake_rtt = c.rtt;
-  p.crc = ((peer.capabilities | c.own.capabilities) & control::kCapCrc) != 0;
+  p.handshake_rtt = c.rtt;  // [MR-5.2.17]
+  p.crc = ((peer.capabilities | c.own.capabilities) & control::kCapCrc) != 0;  // [MR-3.2.1]
   c.seen.start(peer.first_serial);
   return true;
 }

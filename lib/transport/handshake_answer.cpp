@@ -23,18 +23,19 @@ bool names(const control::ConnInfo& info, const IpAddress& a) {
 }  // namespace
 
 void ControlRole::on_conn_req(const Message& m, const PacketSource& src) {
+  // [MR-5.2.22]
   if (m.conn.instance == host_.instance) return drop(DropReason::kCtrlUnexpected);  // looped
   if (m.scid == 0 || m.serial != m.conn.attempt) return drop(DropReason::kCtrlMalformed);
-  if (!names(m.conn, src.src)) return drop(DropReason::kSourceAddress);
+  if (!names(m.conn, src.src)) return drop(DropReason::kSourceAddress);  // [MR-5.2.21]
 
-  const std::uint32_t group = m.conn.group % host_.groups;
+  const std::uint32_t group = m.conn.group % host_.groups;  // [MR-5.2.20]
   const control::CookieScope scope{src.src, m.conn.worker_port, m.conn.instance, m.conn_epoch};
   if (m.cookie != 0 && cookies_.check(now_, m.cookie, scope)) return accept_conn_req(m, src, group);
-  if (m.cookie != 0) drop(DropReason::kCtrlCookie);
+  if (m.cookie != 0) drop(DropReason::kCtrlCookie);  // [MR-5.2.5] [MR-5.2.19]
 
   Message r;
   r.type = CtrlType::kConnRsp;
-  r.status = CtrlStatus::kRetry;
+  r.status = CtrlStatus::kRetry;  // [MR-5.2.2] [MR-5.2.3] [MR-10.2.2]
   r.crc = m.crc;  // the request had room for a trailer
   r.dcid = m.scid;
   r.serial = m.serial;
@@ -53,9 +54,11 @@ bool ControlRole::conn_req_is_repeat(const Message& m, const PacketSource& src,
     if (c.state == ConnState::kConnecting || c.group != group || c.peer.group != m.conn.group)
       continue;
     if (!c.initiator && c.epoch == m.conn_epoch) {
+      // [MR-5.2.6]
       if (c.state == ConnState::kHalfOpen || c.state == ConnState::kOpen) send_conn_rsp(c, src);
       return true;
     }
+    // [MR-5.2.25]
     if (static_cast<std::int32_t>(m.conn.attempt - c.peer.attempt) <= 0) {
       drop(DropReason::kCtrlEpoch);
       return true;
@@ -70,7 +73,7 @@ void ControlRole::accept_conn_req(const Message& m, const PacketSource& src, std
   for (const std::uint32_t i : peers_.at_address(src.src)) {
     Conn& o = *conns_[i];
     if (o.group != group || o.state != ConnState::kConnecting) continue;
-    if (host_.instance < m.conn.instance) return drop(DropReason::kCtrlUnexpected);
+    if (host_.instance < m.conn.instance) return drop(DropReason::kCtrlUnexpected);  // [MR-5.2.11]
     crossing = &o;
   }
   Message refusal;
@@ -92,7 +95,7 @@ void ControlRole::accept_conn_req(const Message& m, const PacketSource& src, std
   c->rtt = std::min<Nanos>(Nanos{m.conn.rtt_us} * kMicrosecond, kMaxRtt);
   if (!negotiate(*c, m, src.dst)) {
     free_conn(*c);
-    refusal.status = CtrlStatus::kIncompatible;
+    refusal.status = CtrlStatus::kIncompatible;  // [MR-5.2.14]
     return reply(src, m.conn.worker_port, refusal);
   }
   c->half_open_since = now_;
@@ -113,10 +116,10 @@ ControlRole::Conn* ControlRole::room_for_half_open(const Message& m, const Packe
     if (o.group != group || o.peer.group != m.conn.group ||
         !half_open_.contains({o.half_open_since, i}))
       continue;
-    // The address is proven to belong to the newest asker: the earlier one is gone.
+    // The address is proven to belong to the newest asker: the earlier one is gone. [MR-5.2.24]
     fail_conn(o, ControlStatus::kPeerLost, WorkStatus::kGeneral, "", false, Queued::kRequeue);
   }
-  if (half_open_.size() >= std::max(host_.config.max_half_open, 1U) ||
+  if (half_open_.size() >= std::max(host_.config.max_half_open, 1U) ||  // [MR-5.2.13] [MR-10.2.1]
       (free_conns_.empty() && !half_open_.empty())) {
     drop(DropReason::kCtrlLimit);
     fail_conn(*conns_[half_open_.begin()->second], ControlStatus::kPeerLost, WorkStatus::kGeneral,

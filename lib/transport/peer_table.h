@@ -3,7 +3,7 @@
 // Only *proven* addresses are entered: ones at which the peer answered a random number of ours
 // (cookie, connection epoch, or the nonce of a CONN_RTU). Addresses that a peer merely claims in
 // its planes TLV are not, or a hostile host could attract the streams meant for another, or end
-// the other's connections by announcing itself as its new instance.
+// the other's connections by announcing itself as its new instance. [MR-5.2.26]
 //
 // Ordered maps: iteration order must not depend on a hash (byte-identical simulation).
 #pragma once

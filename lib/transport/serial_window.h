@@ -2,7 +2,7 @@
 // late request gets the same answer and never a second effect.
 //
 // Holds the last kSpan serials. The sender keeps its newest serial less than kSpan / 2 ahead of
-// its oldest unanswered one, so an honest request is never too old here.
+// its oldest unanswered one, so an honest request is never too old here. [MR-5.5.3] [MR-5.5.8]
 #pragma once
 
 #include <array>

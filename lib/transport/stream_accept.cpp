@@ -63,12 +63,12 @@ void ControlRole::on_stream_open(Conn& c, const Message& m, const PacketSource& 
     return drop(DropReason::kCtrlUnexpected);
   const auto listener = listeners_.find(m.stream.service);
   if (listener == listeners_.end() || shutting_down_ || c.state != ConnState::kOpen)
-    return refuse_open(c, m, src, CtrlStatus::kRefused);
+    return refuse_open(c, m, src, CtrlStatus::kRefused);  // [MR-6.1.8]
   Stream* s =
       c.by_own.size() < host_.config.max_streams_per_connection ? new_stream(c.group) : nullptr;
   if (s == nullptr) {
     drop(DropReason::kCtrlLimit);
-    return refuse_open(c, m, src, CtrlStatus::kLimit);
+    return refuse_open(c, m, src, CtrlStatus::kLimit);  // [MR-6.1.9]
   }
   put_on_conn(*s, c);
   release_peer_number(c, m.stream.from);
@@ -83,11 +83,11 @@ void ControlRole::on_stream_open(Conn& c, const Message& m, const PacketSource& 
   c.by_peer[s->peer_number] = s->handle;
   client_at(s->client)->streams.insert(s->handle);
   reply(src, c.params.peer_port,
-        open_answer(c, m.serial, m.stream.from, CtrlStatus::kPending, nullptr));
+        open_answer(c, m.serial, m.stream.from, CtrlStatus::kPending, nullptr));  // [MR-6.1.6]
   emit_stream(ControlEventKind::kConnectRequest, std::nullopt, *s);
 }
 
-// Answers what was answered before; false for a new request.
+// Answers what was answered before; false for a new request. [MR-5.5.3] [MR-6.1.5]
 bool ControlRole::answer_repeated_open(Conn& c, const Message& m, const PacketSource& src) {
   const auto it = c.by_peer.find(m.stream.from);
   const Stream* s = it == c.by_peer.end() ? nullptr : stream_at(it->second);

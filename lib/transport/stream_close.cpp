@@ -1,4 +1,4 @@
-// Streams from open to freed (protocol.md 3).
+// Streams from open to freed [MR-6.7].
 //
 //   close(): drain TX until the deadline, stop RX (its final cumulative spn), then
 //   STREAM_CLOSE(final)                        ->     stops RX and TX with that spn: what lies
@@ -63,6 +63,7 @@ void ControlRole::close(std::uint64_t token, ClientId id, StreamHandle handle,
   rearm(*s);
 }
 
+// [MR-6.6.5]
 void ControlRole::on_stream_failed(Stream& s, WorkStatus status) {
   if (s.state != StreamState::kOpen && s.state != StreamState::kDraining) return;
   s.failure = status;
@@ -180,6 +181,7 @@ void ControlRole::finish_stream(Stream& s) {
     release_cqs(s);  // stopped on both sides: nothing is written to them any more
   }
   s.state = StreamState::kLinger;
+  // [MR-6.7.4]
   s.linger_until = now_ + (s.peer_closed ? long_linger() : host_.config.stream_linger);
   if (s.conn_dead) return advance_stream(s);
   rearm(s);
@@ -188,7 +190,7 @@ void ControlRole::finish_stream(Stream& s) {
 
 void ControlRole::stream_conn_lost(Stream& s, ControlStatus status, WorkStatus work_status,
                                    const char* message) {
-  s.conn_dead = true;
+  s.conn_dead = true;  // [MR-6.7.7]
   s.retry.active = false;
   if (s.down_status == ControlStatus::kOk) {
     s.down_status = status;
@@ -268,7 +270,7 @@ void ControlRole::send_close(Stream& s, bool rotate) {
   m.stream.to = s.peer_number;
   m.stream.from = s.own_number;
   m.stream.open_serial = s.open_serial;
-  m.stream.has_final = s.has_own_final;
+  m.stream.has_final = s.has_own_final;  // [MR-6.7.1]
   m.stream.final_spn = s.own_final;
   send_on(*conn_at(s.conn), m, rotate);
 }
@@ -285,7 +287,7 @@ void ControlRole::answer_close(Stream& s, const PacketSource& src) {
   r.stream.to = s.peer_number;
   r.stream.from = s.own_number;
   r.stream.open_serial = s.open_serial;
-  r.stream.has_final = s.has_own_final;
+  r.stream.has_final = s.has_own_final;  // [MR-6.7.1]
   r.stream.final_spn = s.own_final;
   s.peer_close_answered = true;
   reply(src, c.params.peer_port, r);
@@ -329,7 +331,7 @@ void ControlRole::on_stream_close(Conn& c, const Message& m, const PacketSource&
   Stream* s = named_by_close(c, m);
   if (s == nullptr) return refuse_close(c, m, src);
   if (s->peer_closed) {
-    if (m.serial != s->peer_close_serial) return drop(DropReason::kCtrlUnexpected);
+    if (m.serial != s->peer_close_serial) return drop(DropReason::kCtrlUnexpected);  // [MR-5.5.3]
     if (!s->peer_close_answered) return;  // the roles are still stopping it
     answer_close(*s, src);
     if (s->state == StreamState::kLinger) s->linger_until = now_ + long_linger();
@@ -382,6 +384,7 @@ void ControlRole::peer_closed(Stream& s, const PacketSource& src) {
 void ControlRole::on_stream_close_rsp(Conn& c, const Message& m) {
   const auto it = c.by_own.find(m.stream.to);
   Stream* s = it == c.by_own.end() ? nullptr : stream_at(it->second);
+  // [MR-5.5.4] [MR-10.1.4]
   if (s == nullptr || s->state != StreamState::kClosing || !s->retry.active ||
       s->retry.serial != m.serial)
     return drop(DropReason::kCtrlUnexpected);

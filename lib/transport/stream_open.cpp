@@ -1,4 +1,4 @@
-// Streams from connect() or STREAM_OPEN to open (protocol.md 3): the initiator, and what both
+// Streams from connect() or STREAM_OPEN to open [MR-6.1]: the initiator, and what both
 // sides share. The acceptor: stream_accept.cpp.
 //
 //   initiator                                         acceptor
@@ -62,7 +62,7 @@ void ControlRole::connect(std::uint64_t token, ClientId id, const IpAddress& pee
         ControlStatus::kUnreachable,
         peer.v6 ? "no plane of this host has an IPv6 address: connect by the peer's IPv4 address"
                 : "no plane of this host has an IPv4 address: connect by the peer's IPv6 address");
-  Stream* s = new_stream(next_group_++ % host_.groups);
+  Stream* s = new_stream(next_group_++ % host_.groups);  // [MR-6.1.10]
   if (s == nullptr) return fail(ControlStatus::kLimit, "max_streams is reached");
   s->initiator = true;
   s->client = id;
@@ -93,6 +93,7 @@ void ControlRole::dispatch_connect(Stream& s) {
   if (c->state == ConnState::kOpen) try_open(s);
 }
 
+// [MR-6.1.3]
 bool ControlRole::put_on_conn(Stream& s, Conn& c) {
   if (c.by_own.size() >= host_.config.max_streams_per_connection) return false;
   // Below max_streams_per_connection: the roles index a table with it. In rotation: a number rests
@@ -124,6 +125,7 @@ void ControlRole::try_open(Stream& s) {
   rearm(s);
 }
 
+// [MR-6.1.1]
 void ControlRole::send_open(Stream& s, bool rotate) {
   Message m;
   m.type = CtrlType::kStreamOpen;
@@ -141,12 +143,13 @@ void ControlRole::send_open(Stream& s, bool rotate) {
 void ControlRole::on_stream_open_rsp(Conn& c, const Message& m) {
   const auto it = c.by_own.find(m.stream.to);
   Stream* s = it == c.by_own.end() ? nullptr : stream_at(it->second);
+  // [MR-5.5.4]
   if (s == nullptr || s->state != StreamState::kOpening || s->open_serial != m.serial)
     return drop(DropReason::kCtrlUnexpected);
   serial_answered(c, m.serial);
   switch (m.status) {
     case CtrlStatus::kPending:
-      s->pending = true;
+      s->pending = true;  // [MR-6.1.7]
       s->retry.tries = 0;
       s->retry.interval = std::clamp(s->retry.interval, kPendingPollMin, kPendingPollMax);
       s->retry.next = now_ + s->retry.interval;
@@ -164,7 +167,7 @@ void ControlRole::on_stream_open_rsp(Conn& c, const Message& m) {
       release_peer_number(c, m.stream.from);
       s->peer_number = m.stream.from;
       c.by_peer[s->peer_number] = s->handle;
-      return install_stream(*s);
+      return install_stream(*s);  // [MR-6.1.4]
     }
     case CtrlStatus::kLimit:
       fail_connect(*s, ControlStatus::kLimit,
@@ -206,7 +209,7 @@ void ControlRole::install_stream(Stream& s) {
   p.peer_number = s.peer_number;
   p.handle = s.handle;
   p.client = s.client;
-  p.pd = s.client.v;  // one protection domain per client
+  p.pd = s.client.v;  // one protection domain per client [MR-10.1.2]
   p.peer_initial_spn = s.peer.initial_spn;
   p.send_window = s.peer.window;
   p.recv_window = host_.config.spn_window;

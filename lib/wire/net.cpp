@@ -6,8 +6,8 @@ namespace {
 constexpr std::uint16_t kTypeIpv4 = 0x0800, kTypeArp = 0x0806, kTypeIpv6 = 0x86dd;
 constexpr std::uint16_t kTypeVlan = 0x8100;
 constexpr std::uint8_t kProtocolUdp = 17, kProtocolIcmpv6 = 58;
-constexpr std::uint16_t kDontFragment = 0x4000, kFragmentMask = 0x3fff;  // MF and offset
-constexpr std::uint8_t kEct0 = 2;
+constexpr std::uint16_t kDontFragment = 0x4000, kFragmentMask = 0x3fff;  // MF and offset [MR-3.1.1]
+constexpr std::uint8_t kEct0 = 2;  // [MR-3.1.5]
 constexpr std::uint32_t kArpBytes = 28;
 constexpr std::uint8_t kNeighbourSolicitation = 135, kNeighbourAdvertisement = 136;
 
@@ -40,7 +40,7 @@ DropReason parse_udp(const std::uint8_t* p, std::uint32_t udp_offset, std::uint3
   out.dst_port = load16(u + offsetof(Udp, dst_port));
   out.udp_checksum = load16(u + offsetof(Udp, checksum));
   out.payload_offset = static_cast<std::uint16_t>(udp_offset + kUdpBytes);
-  out.payload_len = available - kUdpBytes;
+  out.payload_len = available - kUdpBytes;  // [MR-3.1.11]
   out.kind = FrameKind::kUdp;
   return DropReason::kNone;
 }
@@ -160,6 +160,7 @@ DropReason parse_frame(const std::uint8_t* frame, std::uint32_t len, FrameView& 
   return DropReason::kNone;
 }
 
+// [MR-3.1.10]
 DropReason verify_udp_checksum(const FrameView& f) {
   if (f.udp_checksum == 0) return f.v6 ? DropReason::kUdpChecksum : DropReason::kNone;
   const std::uint32_t udp_len = f.payload_len + kUdpBytes;
@@ -216,6 +217,7 @@ void Encap::write(std::uint8_t* out, std::uint32_t udp_payload_len, std::uint16_
   store16(udp + offsetof(Udp, length), udp_len);
 }
 
+// [MR-3.1.8] [MR-3.1.9]
 void write_udp_checksum(std::uint8_t* ip, std::span<const std::uint8_t> a,
                         std::span<const std::uint8_t> b) {
   const UdpAt u = find_udp(ip);

@@ -63,7 +63,8 @@ enum class FrameKind : std::uint8_t {
   kNeighbour,  // ARP or ICMPv6 NS/NA: for the control role, see neighbour_frame.h
 };
 
-// Where things lie in one received frame; valid while the frame's buffer is.
+// Where things lie in one received frame; valid while the frame's buffer is. The DSCP is not
+// among them: nothing may depend on it. [MR-3.1.7]
 struct FrameView {
   const std::uint8_t* frame = nullptr;
   const std::uint8_t* src_ip = nullptr;  // 4 or 16 bytes; null for ARP
@@ -87,7 +88,7 @@ struct FrameView {
 };
 
 // kNone: `out` is filled (kind kUdp or kNeighbour). Else the reason; `out` is then unspecified.
-// Does not look at addresses (see check_destination) nor verify the UDP checksum.
+// Does not look at addresses (see check_destination) nor verify the UDP checksum. [MR-4.1.4]
 [[nodiscard]] DropReason parse_frame(const std::uint8_t* frame, std::uint32_t len, FrameView& out);
 
 // kUdpChecksum when wrong, or absent over IPv6. The whole frame must be contiguous.

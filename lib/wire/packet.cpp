@@ -13,10 +13,10 @@ std::uint16_t data_header_bytes(std::uint8_t op) {
     case Op::kSend:
       return imm ? std::uint16_t{0} : sizeof(Send);
     case Op::kSendImm:
-    case Op::kSendInv:
+    case Op::kSendInv:  // [MR-3.4.6]
       return imm ? std::uint16_t{0} : sizeof(SendImm);
     default:
-      return 0;
+      return 0;  // also those of a later version [MR-1.2.1]
   }
 }
 

@@ -1,4 +1,4 @@
-// The packets of protocol version 1: the one place that knows their bytes (doc/spec, chapter 2).
+// The packets of protocol version 1: the one place that knows their bytes (doc/spec, chapter 3).
 //
 // Structures consist of alignment-1 big-endian fields, so that `sizeof` and `offsetof` are the
 // wire layout; the assertions below are the table to compare with the specification. A reader
@@ -15,10 +15,11 @@
 
 namespace metaroce::wire {
 
-inline constexpr std::uint8_t kVersion = 1;
+inline constexpr std::uint8_t kVersion = 1;  // [MR-11.1.1]
 inline constexpr std::uint16_t kDefaultBasePort = 47910;
 inline constexpr std::uint32_t kCrcBytes = 4;
 
+// [MR-3.3.2]
 enum class Type : std::uint8_t {
   kData = 1,
   kFlush = 2,
@@ -29,13 +30,14 @@ enum class Type : std::uint8_t {
   kCtrl = 7,
 };
 
-// Common flags.
+// Common flags. RTX and END_OF_BURST are hints that no receiver reads. [MR-3.3.4] [MR-3.3.7]
 inline constexpr std::uint8_t kFlagAckReq = 0x01;      // acknowledge at once
 inline constexpr std::uint8_t kFlagRtx = 0x02;         // a retransmission
 inline constexpr std::uint8_t kFlagEndOfBurst = 0x04;  // sender has nothing more right now
 inline constexpr std::uint8_t kFlagCrc = 0x08;         // CRC32C trailer present
 inline constexpr std::uint8_t kFlagOrd = 0x10;         // place only after all earlier spn
 
+// [MR-3.3.1]
 struct Common {
   std::uint8_t ver_type;  // version in the high nibble
   std::uint8_t flags;
@@ -43,7 +45,7 @@ struct Common {
   std::uint8_t epoch;  // path epoch
   Be32 dcid;           // index 24 | generation 8, of the receiver
   Be32 pseq;           // CTRL: serial
-  Be32 timestamp;      // 64 ns units; echoed only
+  Be32 timestamp;      // 64 ns units; echoed only [MR-3.3.6]
 
   [[nodiscard]] Type type() const { return static_cast<Type>(ver_type & 0x0f); }
   void set(Type t) { ver_type = static_cast<std::uint8_t>((kVersion << 4) | static_cast<int>(t)); }
@@ -52,7 +54,7 @@ static_assert(sizeof(Common) == 16 && alignof(Common) == 1);
 static_assert(offsetof(Common, dcid) == 4 && offsetof(Common, pseq) == 8 &&
               offsetof(Common, timestamp) == 12);
 
-// Operation byte of DATA: code in the low five bits.
+// Operation byte of DATA: code in the low five bits. [MR-3.4.2]
 enum class Op : std::uint8_t {
   kWrite = 1,
   kSend = 2,
@@ -68,6 +70,7 @@ inline constexpr std::uint8_t kOpLast = 0x40;
 inline constexpr std::uint8_t kOpImm = 0x20;  // WRITE LAST only
 inline constexpr std::uint8_t kOpMask = 0x1f;
 
+// [MR-3.4.1]
 struct Data {
   Common c;
   std::uint8_t op;
@@ -109,6 +112,7 @@ struct SendImm {
 };
 static_assert(sizeof(Send) == 40 && sizeof(SendImm) == 44 && offsetof(Send, offset) == 32);
 
+// [MR-3.5.1]
 struct Flush {
   Common c;
   std::uint8_t floor_delta;
@@ -117,6 +121,7 @@ struct Flush {
 };
 static_assert(sizeof(Flush) == 20 && offsetof(Flush, demand) == 17);
 
+// [MR-3.6.1]
 struct Ack {
   Common c;
   Be24 rate_hint;  // Mb/s, 0 = none
@@ -126,6 +131,7 @@ struct Ack {
   std::uint8_t n_paths;
   std::uint8_t n_streams;
 };
+// [MR-3.6.2]
 struct AckPath {
   std::uint8_t path;
   std::uint8_t epoch;
@@ -146,6 +152,7 @@ inline constexpr std::uint16_t kNoDelaySample = 0xffff;
 struct AckSack {
   std::uint8_t bytes[32];  // bit i (byte i / 8, 1 << i % 8) = pseq cum + i
 };
+// [MR-3.6.6]
 struct AckStream {
   Be16 stream;  // the number of the ACK's receiver
   Be16 flags;   // kAckStreamResponse
@@ -159,6 +166,7 @@ static_assert(offsetof(Ack, hint_epoch) == 19 && offsetof(Ack, n_paths) == 22);
 static_assert(offsetof(AckPath, cum) == 4 && offsetof(AckPath, highest) == 8 &&
               offsetof(AckPath, ack_delay) == 16 && offsetof(AckPath, ce_packets) == 24);
 
+// [MR-3.7.2]
 enum class NackReason : std::uint8_t {
   // Retriable: the packet is not acknowledged.
   kRnr = 1,
@@ -175,6 +183,7 @@ enum class NackReason : std::uint8_t {
 };
 constexpr bool is_final(NackReason r) { return static_cast<std::uint8_t>(r) >= 16; }
 
+// [MR-3.7.1]
 struct Nack {
   Common c;
   std::uint8_t reason;
@@ -188,6 +197,7 @@ struct Nack {
 static_assert(sizeof(Nack) == 32 && offsetof(Nack, stream) == 20 && offsetof(Nack, pseq) == 28);
 
 enum class ProbeKind : std::uint8_t { kLiveness = 0, kEpoch = 1, kFullSize = 2 };
+// [MR-3.8.1]
 struct Probe {  // PROBE and PROBE_REPLY
   Common c;
   Be64 nonce;
@@ -200,6 +210,7 @@ struct Probe {  // PROBE and PROBE_REPLY
 };
 static_assert(sizeof(Probe) == 36 && offsetof(Probe, kind) == 30 && offsetof(Probe, stream) == 32);
 
+// [MR-3.9.2]
 enum class CtrlType : std::uint8_t {
   kConnReq = 1,
   kConnRsp = 2,
@@ -212,6 +223,7 @@ enum class CtrlType : std::uint8_t {
   kStreamClose = 10,
   kStreamCloseRsp = 11,
 };
+// [MR-3.9.1]
 struct Ctrl {
   Common c;
   std::uint8_t ctype;
@@ -222,7 +234,7 @@ struct Ctrl {
   Be64 cookie;
 };
 static_assert(sizeof(Ctrl) == 40 && offsetof(Ctrl, scid) == 20 && offsetof(Ctrl, cookie) == 32);
-inline constexpr std::uint32_t kMaxCtrlBytes = 512;
+inline constexpr std::uint32_t kMaxCtrlBytes = 512;  // [MR-3.9.3]
 
 struct Checked {
   DropReason drop = DropReason::kNone;

@@ -205,6 +205,7 @@ TEST(KernelPort, af_packet__several_queue_pairs_are_not_steered) {
   EXPECT_FALSE(p->steered());
 }
 
+// [MR-3.1.8] [MR-3.1.9]
 TEST(KernelPort, af_packet__talks_to_the_kernel) {
   make_veth("ka", "kb", 1500);
   run("ip addr add 10.9.0.2/24 dev kb && ip -6 addr add fd00::2/64 dev kb nodad");
@@ -217,6 +218,7 @@ TEST(KernelPort, af_packet__talks_to_the_kernel) {
   expect_talks_to_kernel(v6, v6_of(2), {0, 1, 333, 1024});
 }
 
+// [MR-3.1.8] [MR-3.1.9]
 TEST(KernelPort, tap__talks_to_the_kernel) {
   auto p = open_started(config(PortKind::kTap, "t0", "mrtap0", 1024));
   ASSERT_TRUE(p);

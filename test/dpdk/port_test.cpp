@@ -53,6 +53,7 @@ void expect_row(const Port& p) {
 
 }  // namespace
 
+// [MR-3.1.12]
 TEST(Port, ring__carries_frames_both_ways_without_copying) {
   auto a = open_started(config(PortKind::kRing, "ra", "link"));
   auto b = open_started(config(PortKind::kRing, "rb", "link"));
@@ -169,6 +170,7 @@ TEST(Port, memif__carries_whole_frames_in_one_segment) {
   expect_passes(*server, *client, kSizes);
 }
 
+// [MR-3.1.8] [MR-3.1.9]
 TEST(Port, memif__checksums_when_the_other_end_is_a_switch) {
   PortConfig cs = config(PortKind::kMemif, "ks", socket_name("k")), cc = config(PortKind::kMemif, "kc", socket_name("k"));
   cc.memif_server = false;

@@ -38,6 +38,7 @@ class DaemonDeath(harness.TestCase):
             harness.wait_until(lambda: placed() > before + (1 << 20), "data flows")
         return apps
 
+    # [MR-7.5.3]
     def killed(self, side):
         other_side = "ab".replace(side, "")
         daemon, survivor = self.world.side(side)[0], self.world.side(other_side)[0]

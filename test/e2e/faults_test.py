@@ -25,9 +25,11 @@ class Loss(harness.TestCase):
         # 6,400 packets: 64 lost are expected, fewer than 20 never happen.
         self.assertGreater(client.json()["packets"]["retransmitted_packets"], 20)
 
+    # [MR-2.2.5] [MR-6.2.2]
     def test_write_bw(self):
         self.run_with_loss("write_bw")
 
+    # [MR-2.2.5] [MR-6.2.3]
     def test_send_bw(self):
         self.run_with_loss("send_bw")
 
@@ -73,6 +75,7 @@ class Corruption(harness.TestCase):
     def test_perf_send_finds_it(self):
         self.mismatch("send_bw", HEADER_SEND)
 
+    # [MR-3.2.1] [MR-3.2.2]
     def test_crc_repairs_it(self):
         world, codes, client, server = self.run_perf("write_bw", "transport: {crc: true}\n")
         self.assertEqual(codes, (0, 0), client.tail() + server.tail())

@@ -1,5 +1,5 @@
 // check_packet() on arbitrary bytes: a verdict that adds up, and headers that it admits can be
-// read in full.
+// read in full. [MR-4.1.4] [MR-4.1.5]
 #include <cstring>
 
 #include "base/crc32c.h"

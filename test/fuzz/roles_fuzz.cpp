@@ -166,7 +166,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     p.b.pass(++now, p.ab, p.a.ip);
     FUZZ_CHECK(p.b.tx.validate() == nullptr);
-    FUZZ_CHECK(p.b.rx.conn(ConnIndex{1})->held <= o.config.ordered_hold_packets);
+    FUZZ_CHECK(p.b.rx.conn(ConnIndex{1})->held <= o.config.ordered_hold_packets);  // [MR-6.4.5]
   }
   return 0;
 }

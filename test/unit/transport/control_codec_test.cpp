@@ -77,6 +77,7 @@ std::vector<std::uint8_t> encode(const CtrlMessage& m) {
 
 }  // namespace
 
+// [MR-3.9.3] [MR-5.4.1] [MR-5.4.2]
 TEST(CtrlCodec, every_message_encodes_to_what_decodes_to_the_same_bytes) {
   Rng r(1);
   for (int i = 0; i < 5000; ++i) {
@@ -88,6 +89,7 @@ TEST(CtrlCodec, every_message_encodes_to_what_decodes_to_the_same_bytes) {
   }
 }
 
+// [MR-3.9.1] [MR-5.4.1] [MR-5.5.1]
 TEST(CtrlCodec, golden_bytes_of_a_stream_close) {
   CtrlMessage m;
   m.type = CtrlType::kStreamClose;
@@ -108,6 +110,7 @@ TEST(CtrlCodec, golden_bytes_of_a_stream_close) {
   EXPECT_EQ(encode(m), want);
 }
 
+// [MR-3.9.3]
 TEST(CtrlCodec, largest_request_fits) {
   Rng r(2);
   CtrlMessage m;
@@ -118,6 +121,7 @@ TEST(CtrlCodec, largest_request_fits) {
   EXPECT_LE(encode(m).size(), wire::kMaxCtrlBytes);
 }
 
+// [MR-3.9.4] [MR-4.1.4]
 TEST(CtrlCodec, every_truncation_is_dropped_by_name) {
   Rng r(3);
   for (int i = 0; i < 50; ++i) {
@@ -134,6 +138,7 @@ TEST(CtrlCodec, every_truncation_is_dropped_by_name) {
   }
 }
 
+// [MR-1.2.1] [MR-5.4.3] [MR-5.4.4]
 TEST(CtrlCodec, unknown_tlv_is_skipped_and_a_repeated_one_is_not) {
   CtrlMessage m, back;
   m.type = CtrlType::kConnRtu;
@@ -149,6 +154,7 @@ TEST(CtrlCodec, unknown_tlv_is_skipped_and_a_repeated_one_is_not) {
   EXPECT_EQ(decode_ctrl(bytes, back), DropReason::kCtrlMalformed);
 }
 
+// [MR-3.2.2]
 TEST(CtrlCodec, crc_trailer_is_verified) {
   CtrlMessage m, back;
   m.type = CtrlType::kConnRtu;
@@ -166,6 +172,7 @@ TEST(Cookie, siphash_known_answer) {
   EXPECT_EQ(siphash24(0x0706050403020100, 0x0f0e0d0c0b0a0908, in, 15), 0xa129ca6149be45e5ULL);
 }
 
+// [MR-5.2.4] [MR-5.2.18]
 TEST(Cookie, binds_every_part_of_its_scope_and_expires) {
   CookieJar jar;
   jar.set_key(0, 1, 2);
@@ -201,6 +208,7 @@ TEST(Cookie, previous_key_is_accepted_once) {
   EXPECT_FALSE(jar.check(50, cookie, s));
 }
 
+// [MR-5.5.8]
 TEST(SerialWindow, remembers_answers_within_its_span_only) {
   SerialWindow w;
   const std::uint32_t first = 0xffffff00;  // across the wrap
@@ -218,6 +226,7 @@ TEST(SerialWindow, remembers_answers_within_its_span_only) {
   EXPECT_EQ(w.look(first), Verdict::kOutside);
 }
 
+// [MR-5.3.2]
 TEST(Params, initial_pseq_is_the_same_on_both_sides_and_differs_by_path) {
   EXPECT_EQ(initial_pseq(1, PathId{0}).v, static_cast<std::uint32_t>(mix64(1)));
   EXPECT_NE(initial_pseq(1, PathId{0}), initial_pseq(1, PathId{1}));

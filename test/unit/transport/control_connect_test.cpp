@@ -7,6 +7,8 @@ namespace metaroce::test {
 
 using Kind = ControlEventKind;
 
+// [MR-5.2.1] [MR-5.2.8] [MR-5.2.15] [MR-5.2.17] [MR-5.3.1] [MR-6.1.1] [MR-6.4.4] [MR-9.1.1]
+// [MR-9.1.3]
 TEST(ControlConnect, opens_with_what_both_ends_offered) {
   TransportConfig big, small;
   big.payload_mtu = 8192;
@@ -60,6 +62,7 @@ TEST(ControlConnect, opens_with_what_both_ends_offered) {
   EXPECT_TRUE(a.groups[0]->tx.open_conns.size() == 1 && b.groups[0]->tx.open_conns.size() == 1);
 }
 
+// [MR-5.2.6] [MR-5.2.10] [MR-5.5.1] [MR-5.5.2] [MR-5.5.3]
 TEST(ControlConnect, survives_loss_duplication_and_reordering) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE(seed);
@@ -85,6 +88,7 @@ TEST(ControlConnect, survives_loss_duplication_and_reordering) {
   }
 }
 
+// [MR-5.1.2]
 TEST(ControlConnect, one_connection_carries_all_streams_by_any_address) {
   Pair p(3);
   for (unsigned i = 0; i < 6; ++i) {
@@ -106,6 +110,7 @@ TEST(ControlConnect, one_connection_carries_all_streams_by_any_address) {
   EXPECT_EQ(p.a->role->counts().connections, 1U);
 }
 
+// [MR-5.1.2] [MR-5.2.23]
 TEST(ControlConnect, second_address_before_its_proof_joins_by_instance) {
   Pair p(4);
   const std::uint64_t t = p.connect(kSecond, 0), u = p.connect(kSecond, 1);
@@ -118,6 +123,7 @@ TEST(ControlConnect, second_address_before_its_proof_joins_by_instance) {
   EXPECT_EQ(p.b->role->counts().connections, 1U);
 }
 
+// [MR-5.1.2] [MR-5.2.11]
 TEST(ControlConnect, crossing_requests_end_in_one_connection) {
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
     SCOPED_TRACE(seed);
@@ -149,6 +155,7 @@ TEST(ControlConnect, crossing_requests_end_in_one_connection) {
   }
 }
 
+// [MR-5.2.12]
 TEST(ControlConnect, restarted_peer_is_noticed_at_its_first_connection) {
   Pair p(5);
   const Pair::Ends e = p.open();
@@ -169,6 +176,7 @@ TEST(ControlConnect, restarted_peer_is_noticed_at_its_first_connection) {
   EXPECT_EQ(p.a->role->counts().streams, 1U);
 }
 
+// [MR-5.2.12]
 TEST(ControlConnect, connecting_to_a_restarted_peer_is_found_out_quickly) {
   for (std::uint64_t seed = 1; seed <= 30; ++seed) {
     SCOPED_TRACE(seed);
@@ -216,6 +224,7 @@ TEST(ControlConnect, a_peer_that_is_only_slow_keeps_its_connection) {
   EXPECT_TRUE(p.b->events.empty());
 }
 
+// [MR-5.5.2]
 TEST(ControlConnect, nobody_there_ends_at_the_deadline_or_after_the_retries) {
   Pair p(7);
   const Nanos start = p.net.now;
@@ -244,6 +253,7 @@ TEST(ControlConnect, impossible_targets_are_refused_at_once) {
   EXPECT_EQ(p.a->role->counts().streams, 0U);
 }
 
+// [MR-5.2.14] [MR-9.1.3]
 TEST(ControlConnect, no_common_plane_is_incompatible) {
   Net net(9);
   HostInfo info;
@@ -256,6 +266,7 @@ TEST(ControlConnect, no_common_plane_is_incompatible) {
   EXPECT_EQ(a.await_token(50).status, ControlStatus::kIncompatible);
 }
 
+// [MR-3.1.2] [MR-5.1.2] [MR-5.2.16] [MR-5.2.20] [MR-6.1.10]
 TEST(ControlConnect, a_connection_per_pair_of_groups) {
   Pair p(10, {}, 2, 2, 3);
   for (int i = 0; i < 8; ++i) {
@@ -272,6 +283,7 @@ TEST(ControlConnect, a_connection_per_pair_of_groups) {
   EXPECT_EQ(p.b->groups[1]->conn_params.begin()->second.peer_port, wire::kDefaultBasePort + 1);
 }
 
+// [MR-5.5.7]
 TEST(ControlConnect, a_plane_that_is_dark_does_not_stop_control) {
   for (unsigned dark = 0; dark < 2; ++dark) {
     Pair p(11 + dark);
@@ -302,6 +314,7 @@ TEST(ControlConnect, neighbour_of_an_unproven_plane_reaches_the_transmit_role) {
   EXPECT_EQ(told[0].path, 1U);
 }
 
+// [MR-5.1.6] [MR-6.7.7]
 TEST(ControlConnect, failure_reported_by_the_transmit_role_takes_everything_down) {
   Pair p(13);
   const Pair::Ends e = p.open();
@@ -323,6 +336,7 @@ TEST(ControlConnect, failure_reported_by_the_transmit_role_takes_everything_down
   EXPECT_NE(p.a->groups[0]->conn_params.rbegin()->second.own_dcid, old_dcid);
 }
 
+// [MR-5.2.7] [MR-5.2.8]
 TEST(ControlConnect, half_open_ends_after_its_lifetime_and_opens_by_data_alone) {
   Pair p(14);
   // b's answers never arrive: b stays half-open.
@@ -356,6 +370,7 @@ TEST(ControlConnect, half_open_ends_after_its_lifetime_and_opens_by_data_alone) 
   EXPECT_EQ(p.b->role->counts().connections, 1U);
 }
 
+// [MR-5.6.2]
 TEST(ControlConnect, shutdown_closes_in_order_on_both_sides) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
@@ -382,6 +397,7 @@ TEST(ControlConnect, shutdown_closes_in_order_on_both_sides) {
   }
 }
 
+// [MR-5.2.15]
 TEST(ControlConnect, crc_is_used_when_one_end_wants_it) {
   Net net(15);
   TransportConfig with;

@@ -67,6 +67,7 @@ struct Forger {
 
 }  // namespace
 
+// [MR-5.2.2] [MR-5.2.3] [MR-10.2.2] [MR-10.2.3]
 TEST(ControlHostile, no_state_and_no_amplification_before_the_cookie) {
   Pair p(1);
   const ControlCounts base = p.b->role->counts();
@@ -84,6 +85,7 @@ TEST(ControlHostile, no_state_and_no_amplification_before_the_cookie) {
   EXPECT_EQ(p.b->role->counts(), base);
 }
 
+// [MR-5.2.4] [MR-5.2.5] [MR-5.2.18] [MR-5.2.19]
 TEST(ControlHostile, wrong_foreign_and_expired_cookies_only_earn_a_new_one) {
   Pair p(2);
   const ControlCounts base = p.b->role->counts();
@@ -107,6 +109,7 @@ TEST(ControlHostile, wrong_foreign_and_expired_cookies_only_earn_a_new_one) {
   EXPECT_EQ(p.b->role->counts(), base);
 }
 
+// [MR-5.2.6] [MR-5.2.25] [MR-5.5.3]
 TEST(ControlHostile, repeated_requests_get_the_same_answer) {
   Pair p(3);
   Forger f(p.net, *p.b, IpAddress::v4(11, 0, 0, 1), 1);
@@ -134,6 +137,7 @@ TEST(ControlHostile, repeated_requests_get_the_same_answer) {
   EXPECT_EQ(p.b->role->counts().half_open, 1U);
 }
 
+// [MR-5.2.13] [MR-5.2.24] [MR-10.2.1]
 TEST(ControlHostile, half_open_is_bounded_and_an_honest_client_gets_through) {
   TransportConfig c;
   c.max_half_open = 16;
@@ -167,6 +171,7 @@ TEST(ControlHostile, half_open_is_bounded_and_an_honest_client_gets_through) {
   EXPECT_EQ(p.b->role->counts().connections, 1U);
 }
 
+// [MR-5.2.26]
 TEST(ControlHostile, claimed_addresses_neither_attract_streams_nor_end_connections) {
   Net net(5);
   Host& a = net.add(1);
@@ -203,6 +208,7 @@ TEST(ControlHostile, claimed_addresses_neither_attract_streams_nor_end_connectio
   EXPECT_TRUE(b.events.empty()) << "a's stream was ended by a claim";
 }
 
+// [MR-4.1.2] [MR-4.1.6] [MR-5.1.4] [MR-5.6.3] [MR-10.1.4]
 TEST(ControlHostile, packets_off_the_connection_are_dropped_by_name_and_never_answered) {
   Pair p(6);
   p.open();
@@ -216,7 +222,7 @@ TEST(ControlHostile, packets_off_the_connection_are_dropped_by_name_and_never_an
   m.scid = c.peer_dcid;
   const DropCounters& d = p.b->role->drops();
   Rng r(7);
-  for (int i = 0; i < 1000; ++i) {  // SEC-06: an off-path sender guesses the epoch
+  for (int i = 0; i < 1000; ++i) {  // an off-path sender guesses the epoch
     m.conn_epoch = r.next();
     f.send(m);
   }
@@ -233,7 +239,7 @@ TEST(ControlHostile, packets_off_the_connection_are_dropped_by_name_and_never_an
   EXPECT_EQ(p.b->role->counts().connections, 1U);
 }
 
-// Real exchanges, of which every packet is followed by mutations of itself.
+// Real exchanges, of which every packet is followed by mutations of itself. [MR-4.1.5] [MR-10.2.1]
 TEST(ControlHostile, ten_thousand_mutations_leave_bounded_state) {
   int mutants = 0;
   for (std::uint64_t seed = 1; mutants < 10000; ++seed) {
@@ -274,6 +280,7 @@ TEST(ControlHostile, ten_thousand_mutations_leave_bounded_state) {
   }
 }
 
+// [MR-5.2.25] [MR-5.5.3]
 TEST(ControlHostile, replay_of_a_whole_past_has_no_effect) {
   Pair p(8);
   std::vector<Packet> past;

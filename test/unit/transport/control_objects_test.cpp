@@ -15,6 +15,7 @@ ControlEvent region(Host& h, std::uint16_t client) {
 }
 }  // namespace
 
+// [MR-10.1.3]
 TEST(ControlObjects, regions_are_installed_everywhere_with_keys_that_differ) {
   Net net(1);
   Host& h = net.add(1, {}, 1, 2);

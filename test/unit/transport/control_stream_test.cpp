@@ -17,6 +17,7 @@ void expect_nothing_left(Pair& p) {
 
 }  // namespace
 
+// [MR-6.7.1] [MR-6.7.4]
 TEST(ControlStream, close_hands_the_final_spn_to_both_transmitters) {
   Pair p(1);
   const Pair::Ends e = p.open();
@@ -54,6 +55,7 @@ TEST(ControlStream, close_waits_for_the_drain_but_not_beyond_its_deadline) {
   expect_nothing_left(p);
 }
 
+// [MR-6.7.1]
 TEST(ControlStream, crossing_closes_end_well_for_both) {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(seed);
@@ -75,6 +77,7 @@ TEST(ControlStream, crossing_closes_end_well_for_both) {
   }
 }
 
+// [MR-6.1.8]
 TEST(ControlStream, nobody_listens_and_reject_are_refusals) {
   Pair p(3);
   p.a->role->connect(50, Pair::kClient, Net::address(2, 0), 999, attr_of(p.cq_a),
@@ -87,6 +90,7 @@ TEST(ControlStream, nobody_listens_and_reject_are_refusals) {
   EXPECT_EQ(p.b->role->counts().streams, 0U);
 }
 
+// [MR-5.5.3] [MR-6.1.5]
 TEST(ControlStream, lost_refusals_are_repeated_from_memory) {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(seed);
@@ -102,6 +106,7 @@ TEST(ControlStream, lost_refusals_are_repeated_from_memory) {
   }
 }
 
+// [MR-6.1.6] [MR-6.1.7]
 TEST(ControlStream, slow_acceptor_is_waited_for_until_the_deadline) {
   Pair p(4);
   const std::uint64_t t = p.connect(60 * kSecond);
@@ -143,6 +148,7 @@ TEST(ControlStream, cancelled_connect_leaves_nothing_on_either_side) {
   }
 }
 
+// [MR-6.6.5]
 TEST(ControlStream, failure_by_the_transmit_role_is_told_to_both_ends) {
   Pair p(5);
   const Pair::Ends e = p.open(), other = p.open();
@@ -160,6 +166,7 @@ TEST(ControlStream, failure_by_the_transmit_role_is_told_to_both_ends) {
   EXPECT_TRUE(p.a->groups[0]->rx.streams.contains(other.a.stream));
 }
 
+// [MR-5.5.2]
 TEST(ControlStream, close_to_a_dead_peer_ends) {
   Pair p(6);
   const Pair::Ends e = p.open();
@@ -188,6 +195,7 @@ TEST(ControlStream, roles_without_room_are_a_limit) {
   }
 }
 
+// [MR-6.1.9] [MR-10.2.1]
 TEST(ControlStream, limits_are_named_on_both_sides) {
   TransportConfig c;
   c.max_streams_per_connection = 3;
@@ -213,6 +221,7 @@ TEST(ControlStream, limits_are_named_on_both_sides) {
   EXPECT_EQ(b.role->drops()[DropReason::kCtrlLimit], 1U);
 }
 
+// [MR-5.5.8] [MR-6.1.5]
 TEST(ControlStream, two_thousand_at_once_over_a_bad_wire) {
   Pair p(10);
   p.net.loss_ppm = 50000;

@@ -89,7 +89,7 @@ TEST(CheckPacket, type__unknown_is_dropped_whatever_the_length) {
 }
 
 // [MR-3.4.2] [MR-3.4.4] All 256 operation bytes: the ones of this version, and IMM only on the last
-// packet of a Write. Reads and atomics (5..8) are not part of this version's data path.
+// packet of a Write. Reads and atomics (5..8) are not part of this version's data path. [MR-1.2.1]
 TEST(CheckPacket, operation__all_values) {
   for (unsigned op = 0; op < 256; ++op) {
     ByteVector v = hex(data_hex("00", "00", ""));

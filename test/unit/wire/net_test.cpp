@@ -51,6 +51,7 @@ DropReason parse_exact(const Bytes8& f, std::size_t n) {
 
 }  // namespace
 
+// [MR-3.1.1] [MR-3.1.5]
 TEST(Encap, golden_bytes) {
   for (const bool v6 : {false, true}) {
     Bytes8 want = from_hex(v6 ? kGolden6 : kGolden4);
@@ -59,6 +60,7 @@ TEST(Encap, golden_bytes) {
   }
 }
 
+// [MR-3.1.5] [MR-3.1.7]
 TEST(Encap, every_length_and_dscp_has_a_right_header) {
   for (const bool v6 : {false, true})
     for (std::uint32_t n = 0; n < 4200; n += 7) {
@@ -79,6 +81,7 @@ TEST(Encap, every_length_and_dscp_has_a_right_header) {
     }
 }
 
+// [MR-3.1.11]
 TEST(parse_frame, accepts_one_vlan_tag_and_padding) {
   for (const bool v6 : {false, true}) {
     Bytes8 f = with_vlan(udp_frame(v6, kPayload));
@@ -92,6 +95,7 @@ TEST(parse_frame, accepts_one_vlan_tag_and_padding) {
   }
 }
 
+// [MR-3.1.1]
 TEST(parse_frame, refuses_by_name) {
   FrameView v;
   const auto changed4 = [&](std::size_t at, std::uint8_t x, bool fix = true) {
@@ -129,6 +133,7 @@ TEST(parse_frame, refuses_by_name) {
   EXPECT_EQ(changed6(59, 16), DropReason::kUdpLength);
 }
 
+// [MR-4.1.4]
 TEST(parse_frame, every_cut_is_truncated) {
   for (const bool v6 : {false, true})
     for (const bool vlan : {false, true}) {
@@ -139,6 +144,7 @@ TEST(parse_frame, every_cut_is_truncated) {
     }
 }
 
+// [MR-4.1.4] [MR-4.1.5]
 TEST(parse_frame, mutated_frames_stay_inside) {
   std::mt19937 rng(20240901);
   unsigned accepted = 0;
@@ -152,6 +158,7 @@ TEST(parse_frame, mutated_frames_stay_inside) {
   EXPECT_GT(accepted, 2000U);  // the mutations must not all die at the first check
 }
 
+// [MR-3.1.10]
 TEST(verify_udp_checksum, finds_each_flipped_bit) {
   for (const bool v6 : {false, true}) {
     Bytes8 f = udp_frame(v6, kPayload);
@@ -167,6 +174,7 @@ TEST(verify_udp_checksum, finds_each_flipped_bit) {
   }
 }
 
+// [MR-3.1.10]
 TEST(verify_udp_checksum, zero_is_absent_over_ipv4_and_wrong_over_ipv6) {
   for (const bool v6 : {false, true}) {
     Bytes8 f = udp_frame(v6, kPayload);
@@ -178,6 +186,7 @@ TEST(verify_udp_checksum, zero_is_absent_over_ipv4_and_wrong_over_ipv6) {
   }
 }
 
+// [MR-3.1.8] [MR-3.1.9]
 TEST(write_udp_checksum, never_writes_zero) {
   // A 16-bit payload that makes the sum 0xffff: the complement 0 must go out as 0xffff.
   Bytes8 f = udp_frame(false, {0, 0});
