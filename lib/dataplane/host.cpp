@@ -55,6 +55,8 @@ HostInfo Host::host_info() {
     const bool real = p.port->capabilities().kind == PortKind::kPci && reported != 0;
     h.line_rate += p.line_rate != 0 ? p.line_rate : real ? reported : plan_.transport.line_rate;
   }
+  // Both ends number a connection's paths over the planes in this order. [MR-9.1.8]
+  std::stable_sort(h.planes.begin(), h.planes.end(), [](const HostPlane& a, const HostPlane& b) { return a.number.v < b.number.v; });
   return h;
 }
 
