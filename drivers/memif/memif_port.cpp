@@ -96,8 +96,9 @@ void silence_listener(const std::string& name) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-// Server ports by socket: the last to go silences it. Ports are opened and closed by one thread.
-std::map<std::string, unsigned>& served_sockets() {
+// Ports of either role by socket, as long as the driver keeps its object: the last to go silences
+// it. Ports are opened and closed by one thread.
+std::map<std::string, unsigned>& socket_users() {
   static std::map<std::string, unsigned> m;
   return m;
 }
@@ -106,8 +107,8 @@ class MemifPort final : public Port {
  public:
   explicit MemifPort(PortConfig c) : Port(std::move(c), k_memif_row) {}
   ~MemifPort() override {
-    if (serves_ && --served_sockets()[config_.device] == 0) {
-      served_sockets().erase(config_.device);
+    if (joined_ && --socket_users()[config_.device] == 0) {
+      socket_users().erase(config_.device);
       silence_listener(config_.device);
     }
     close();
@@ -152,9 +153,9 @@ class MemifPort final : public Port {
                     config_.memif_server ? "server" : "client", config_.memif_id, socket_name, path ? "no" : "yes",
                     buffer, log2_ring, more_args());
     Status s = attach("vdev", vdev_name("net_memif"), args, id);
-    if (s.ok() && config_.memif_server) {
-      serves_ = true;
-      ++served_sockets()[socket_name];
+    if (s.ok()) {
+      joined_ = true;
+      ++socket_users()[socket_name];
     }
     return s;
   }
@@ -175,7 +176,7 @@ class MemifPort final : public Port {
 
   static constexpr std::chrono::milliseconds kHandshakeLimit{500};
   std::chrono::steady_clock::time_point begun_;
-  bool serves_ = false;
+  bool joined_ = false;  // counted among the socket's users
   bool was_up_ = false;  // when last asked
   bool lost_ = false;
 };

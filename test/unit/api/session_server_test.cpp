@@ -70,15 +70,15 @@ TEST_F(Server, socket__mode_and_second_daemon) {
 
 TEST_F(Server, socket__claimed_before_it_is_opened) {
   std::string error;
-  ListenSocket door, second;
+  ListenSocket door, late;
   ASSERT_TRUE(door.claim(path, error)) << error;
   EXPECT_FALSE(std::filesystem::exists(path));
-  EXPECT_FALSE(second.claim(path, error));
+  EXPECT_FALSE(late.claim(path, error));
   EXPECT_NE(error.find("another daemon serves"), std::string::npos) << error;
   server = SessionServer::create(options, {{"h", &fake}}, error, std::move(door));
   ASSERT_TRUE(server) << error;
   EXPECT_TRUE(raw_connect(path));
-  EXPECT_FALSE(second.claim(path, error));
+  EXPECT_FALSE(late.claim(path, error));
 }
 
 TEST_F(Server, socket__stale_file_is_replaced_foreign_file_is_not) {
