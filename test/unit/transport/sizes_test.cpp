@@ -22,7 +22,7 @@ TEST(Sizes, per_work_request) {
   EXPECT_EQ(sizeof(WorkRequest), 64U);
   EXPECT_EQ(sizeof(Completion), 32U);
   EXPECT_LE(sizeof(WorkState), 64U);
-  EXPECT_LE(sizeof(RecvSlot), 40U);
+  EXPECT_LE(sizeof(RecvSlot), 48U);
 }
 
 TEST(Sizes, per_path) {
