@@ -5,8 +5,8 @@
 
 namespace metaroce::drivers {
 
-#define METAROCE_PORT_KIND(kind)                  \
-  extern const PortCapabilities k_##kind##_row;   \
+#define METAROCE_PORT_KIND(kind)                \
+  extern const PortCapabilities k_##kind##_row; \
   std::unique_ptr<Port> make_##kind(PortConfig config);
 METAROCE_PORT_KIND(pci)
 METAROCE_PORT_KIND(tap)

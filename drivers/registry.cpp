@@ -12,7 +12,7 @@ using Maker = std::unique_ptr<Port> (*)(PortConfig);
 
 // In the order of PortKind.
 constexpr std::array<Maker, kPortKinds> kMakers = {
-    drivers::make_pci,  drivers::make_tap,   drivers::make_null,  drivers::make_ring,
+    drivers::make_pci,   drivers::make_tap,       drivers::make_null,  drivers::make_ring,
     drivers::make_memif, drivers::make_af_packet, drivers::make_af_xdp};
 
 }  // namespace
@@ -24,11 +24,14 @@ std::span<const PortCapabilities> port_kinds() {
   return rows;
 }
 
-const PortCapabilities& port_kind(PortKind kind) { return port_kinds()[static_cast<std::size_t>(kind)]; }
+const PortCapabilities& port_kind(PortKind kind) {
+  return port_kinds()[static_cast<std::size_t>(kind)];
+}
 
 std::optional<PortKind> find_port_kind(std::string_view name) {
   const auto rows = port_kinds();
-  const auto it = std::find_if(rows.begin(), rows.end(), [&](const PortCapabilities& r) { return r.name == name; });
+  const auto it = std::find_if(rows.begin(), rows.end(),
+                               [&](const PortCapabilities& r) { return r.name == name; });
   return it == rows.end() ? std::nullopt : std::optional(it->kind);
 }
 

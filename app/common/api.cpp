@@ -17,8 +17,9 @@ Status api_failure(int result, const std::string& what) {
 Status work_failure(int work_status, const std::string& what) {
   const bool peer = work_status == METAROCE_RETRY_EXCEEDED || work_status == METAROCE_FLUSHED ||
                     work_status == METAROCE_RNR_RETRY_EXCEEDED;
-  return fail(peer ? kExitPeerLost : kExitFailure,
-              fmt::format("{}: {} (status {})", what, metaroce_status_str(work_status), work_status));
+  return fail(
+      peer ? kExitPeerLost : kExitFailure,
+      fmt::format("{}: {} (status {})", what, metaroce_status_str(work_status), work_status));
 }
 
 Status Memory::allocate(metaroce_context* ctx, std::size_t length, unsigned access,

@@ -15,10 +15,18 @@ Status api_failure(int result, const std::string& what);
 // A completion that failed.
 Status work_failure(int work_status, const std::string& what);
 
-struct Detach { void operator()(metaroce_context* c) const { metaroce_detach(c); } };
-struct DestroyCq { void operator()(metaroce_cq* c) const { metaroce_cq_destroy(c); } };
-struct CloseListener { void operator()(metaroce_listener* l) const { metaroce_listener_close(l); } };
-struct CloseStream { void operator()(metaroce_stream* s) const { metaroce_close(s, 0); } };
+struct Detach {
+  void operator()(metaroce_context* c) const { metaroce_detach(c); }
+};
+struct DestroyCq {
+  void operator()(metaroce_cq* c) const { metaroce_cq_destroy(c); }
+};
+struct CloseListener {
+  void operator()(metaroce_listener* l) const { metaroce_listener_close(l); }
+};
+struct CloseStream {
+  void operator()(metaroce_stream* s) const { metaroce_close(s, 0); }
+};
 using ContextPtr = std::unique_ptr<metaroce_context, Detach>;
 using CqPtr = std::unique_ptr<metaroce_cq, DestroyCq>;
 using ListenerPtr = std::unique_ptr<metaroce_listener, CloseListener>;

@@ -20,8 +20,8 @@ Status peer_hello(metaroce_stream* stream, Program program, Hello& out) {
                                           out.version, Hello::kVersion));
   if (length != static_cast<int>(sizeof(Hello)) ||
       out.program != static_cast<std::uint16_t>(program))
-    return fail(kExitFailure, fmt::format("the peer is another tool (kind {}) on this service",
-                                          out.program));
+    return fail(kExitFailure,
+                fmt::format("the peer is another tool (kind {}) on this service", out.program));
   return {};
 }
 

@@ -21,14 +21,16 @@ struct Hello {
   std::uint32_t magic = kMagic;
   std::uint16_t version = kVersion;
   std::uint16_t program = 0;
-  std::uint64_t session = 0;    // drawn by the client; the server's: the one that it serves, or 0
-  std::uint32_t stream = 0;     // 0: control, 1..n: data
-  std::uint8_t test = 0;        // metaroce-perf: which
-  std::uint8_t state = 0;       // PeerState
+  std::uint64_t session = 0;  // drawn by the client; the server's: the one that it serves, or 0
+  std::uint32_t stream = 0;   // 0: control, 1..n: data
+  std::uint8_t test = 0;      // metaroce-perf: which
+  std::uint8_t state = 0;     // PeerState
   std::uint8_t reserved[10]{};
 };
 static_assert(sizeof(Hello) == 32);
-inline bool is_busy(const Hello& h) { return h.state == static_cast<std::uint8_t>(PeerState::kBusy); }
+inline bool is_busy(const Hello& h) {
+  return h.state == static_cast<std::uint8_t>(PeerState::kBusy);
+}
 
 // The peer's hello, checked: a sentence when it is not one that we can talk to.
 Status peer_hello(metaroce_stream* stream, Program program, Hello& out);

@@ -69,7 +69,10 @@ class MessageChannel {
   // The next message, if one has arrived. Never blocks.
   Status receive(std::optional<Message>& out) {
     out.reset();
-    if (pending_) { out.swap(pending_); return {}; }
+    if (pending_) {
+      out.swap(pending_);
+      return {};
+    }
     return take(out);
   }
 
@@ -107,7 +110,10 @@ class MessageChannel {
         if (!receive_op && in_flight_ > 0) --in_flight_;
         return work_failure(wc.status, "the peer is gone (control stream)");
       }
-      if (!receive_op) { --in_flight_; continue; }
+      if (!receive_op) {
+        --in_flight_;
+        continue;
+      }
       const unsigned slot = static_cast<unsigned>(wc.wr_id) % kBuffers;
       if (wc.byte_len != sizeof(Message))
         return fail(kExitFailure, "the peer sent a control message of another length");

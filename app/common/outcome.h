@@ -8,10 +8,10 @@ namespace metaroce::app {
 
 enum ExitCode : int {
   kExitOk = 0,
-  kExitFailure = 1,      // failed while running
-  kExitUsage = 2,        // command line or configuration; nothing was sent
-  kExitMismatch = 3,     // data arrived that is not what was sent
-  kExitPeerLost = 4,     // the other end vanished, refused to answer or was too slow
+  kExitFailure = 1,   // failed while running
+  kExitUsage = 2,     // command line or configuration; nothing was sent
+  kExitMismatch = 3,  // data arrived that is not what was sent
+  kExitPeerLost = 4,  // the other end vanished, refused to answer or was too slow
 };
 inline constexpr const char* kExitCodeHelp =
     "Exit codes: 0 success, 1 failure while running, 2 wrong usage or configuration,\n"

@@ -16,13 +16,16 @@ constexpr std::int64_t kTerminalPeriod = kSecondNs / 5, kLogPeriod = 5 * kSecond
 }  // namespace
 
 ProgressLine::ProgressLine(std::FILE* out, bool enabled)
-    : out_(out), enabled_(enabled), terminal_(fileno(out) >= 0 && isatty(fileno(out)) == 1),
-      start_(now_ns()), next_(start_ + (terminal_ ? kTerminalPeriod : kLogPeriod)) {}
+    : out_(out),
+      enabled_(enabled),
+      terminal_(fileno(out) >= 0 && isatty(fileno(out)) == 1),
+      start_(now_ns()),
+      next_(start_ + (terminal_ ? kTerminalPeriod : kLogPeriod)) {}
 
 std::string ProgressLine::text(std::uint64_t done, std::uint64_t total, std::uint64_t files,
                                std::int64_t now) const {
-  const double share = total ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total))
-                             : 1.0;
+  const double share =
+      total ? std::min(1.0, static_cast<double>(done) / static_cast<double>(total)) : 1.0;
   const double rate = per_second(static_cast<double>(done), now - start_);
   std::string line = fmt::format("{:3.0f} %  {} of {}  {} files  {:.1f} MiB/s", share * 100,
                                  format_bytes(done), format_bytes(total), files, rate / 1048576);

@@ -38,10 +38,20 @@ std::string parse_bytes(std::string_view text, std::uint64_t& out) {
   unsigned shift = 0;
   if (!rest.empty()) {
     switch (rest.front()) {
-      case 'k': case 'K': shift = 10; break;
-      case 'm': case 'M': shift = 20; break;
-      case 'g': case 'G': shift = 30; break;
-      default: break;
+      case 'k':
+      case 'K':
+        shift = 10;
+        break;
+      case 'm':
+      case 'M':
+        shift = 20;
+        break;
+      case 'g':
+      case 'G':
+        shift = 30;
+        break;
+      default:
+        break;
     }
     const std::string_view tail = rest.substr(1);
     if (shift == 0 || !(tail.empty() || tail == "iB"))
@@ -78,7 +88,10 @@ std::string format_bytes(std::uint64_t bytes) {
   constexpr const char* kNames[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = static_cast<double>(bytes);
   unsigned unit = 0;
-  while (value >= 1024 && unit < 4) { value /= 1024; ++unit; }
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.1f} {}", value, kNames[unit]);
 }
 

@@ -54,8 +54,8 @@ Status Link::connect() {
   if (Status s = control_.open(std::move(stream)); !s.ok()) return s;
   app::Hello mine = hello(false);
   mine.stream = 1;
-  if (Status s = app::connect_stream(ctx_, o_.peer, o_.service, data_attr(), mine, o_.timeout_ms(), data_,
-                                     theirs);
+  if (Status s = app::connect_stream(ctx_, o_.peer, o_.service, data_attr(), mine, o_.timeout_ms(),
+                                     data_, theirs);
       !s.ok())
     return s;
   return post_first_receives();
@@ -91,7 +91,8 @@ Status Link::accept_data(metaroce_listener* l) {
     app::Hello theirs;
     const Status s = app::accept_stream(l, data_attr(), hello(true), 100, stream, theirs);
     if (!s.ok() && !stream) return s;
-    if (s.ok() && stream && theirs.session == session_ && theirs.stream == 1) data_ = std::move(stream);
+    if (s.ok() && stream && theirs.session == session_ && theirs.stream == 1)
+      data_ = std::move(stream);
   }
   return post_first_receives();
 }
@@ -145,7 +146,8 @@ Status Link::poll(std::optional<Message>& message) {
     if (Status s = send(tick); !s.ok()) return s;
   }
   if (static_cast<double>(now - last_heard_) > o_.timeout_s * 1e9)
-    return fail(app::kExitPeerLost, fmt::format("nothing heard from the peer for {} s", o_.timeout_s));
+    return fail(app::kExitPeerLost,
+                fmt::format("nothing heard from the peer for {} s", o_.timeout_s));
   return {};
 }
 
@@ -174,15 +176,19 @@ void Link::await_bye() {
   std::optional<Message> message;
   for (const std::int64_t deadline = now_ns() + kByeMs * (kSecondNs / 1000); now_ns() < deadline;) {
     if (!control_.receive(message).ok()) return;
-    if (!message) sleep_control(20);
-    else if (message->kind == MessageKind::kBye || message->kind == MessageKind::kAbort) return;
+    if (!message)
+      sleep_control(20);
+    else if (message->kind == MessageKind::kBye || message->kind == MessageKind::kAbort)
+      return;
   }
 }
 
 // Waits on the control stream alone.
 void Link::sleep_control(int ms) {
-  if (o_.attach.embed.empty()) control_.sleep(ms);
-  else sched_yield();
+  if (o_.attach.embed.empty())
+    control_.sleep(ms);
+  else
+    sched_yield();
 }
 
 void Link::close(bool good) {

@@ -21,7 +21,7 @@ class Link {
   Link(const Options& options, const app::Io& io, metaroce_context* ctx)
       : o_(options), io_(io), ctx_(ctx), tag_(app::next_session_tag()) {}
 
-  app::Status connect();                                          // sender, both streams
+  app::Status connect();                                                 // sender, both streams
   app::Status accept(metaroce_listener* l, int timeout_ms, bool& came);  // receiver, control
   app::Status accept_data(metaroce_listener* l);
   app::Status send(const Message& message) { return control_.send(message, o_.timeout_ms()); }

@@ -15,7 +15,14 @@
 namespace metaroce::copy {
 
 enum class MessageKind : std::uint16_t {
-  kReady = 1, kRefused, kManifestDone, kFailed, kSummary, kAbort, kTick, kBye,
+  kReady = 1,
+  kRefused,
+  kManifestDone,
+  kFailed,
+  kSummary,
+  kAbort,
+  kTick,
+  kBye,
 };
 
 struct Message {
@@ -24,15 +31,17 @@ struct Message {
   std::uint32_t magic = kMagic;
   std::uint16_t version = kVersion;
   MessageKind kind{};
-  std::uint64_t address = 0;                            // kReady
+  std::uint64_t address = 0;  // kReady
   std::uint32_t rkey = 0, slot_bytes = 0, slots = 0;
-  std::uint32_t code = 0;                               // exit code: kFailed, kAbort
-  std::uint64_t index = 0;                              // kRefused, kFailed: in the manifest
-  std::uint64_t files = 0, bytes = 0, failed = 0;       // kSummary; kManifestDone: failed = refused
+  std::uint32_t code = 0;                          // exit code: kFailed, kAbort
+  std::uint64_t index = 0;                         // kRefused, kFailed: in the manifest
+  std::uint64_t files = 0, bytes = 0, failed = 0;  // kSummary; kManifestDone: failed = refused
   char text[448]{};
 
   std::string_view text_view() const { return {text, strnlen(text, sizeof text)}; }
-  void set_text(const std::string& s) { std::memcpy(text, s.data(), std::min(s.size(), sizeof text)); }
+  void set_text(const std::string& s) {
+    std::memcpy(text, s.data(), std::min(s.size(), sizeof text));
+  }
 };
 static_assert(sizeof(Message) == 512);
 

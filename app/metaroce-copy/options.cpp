@@ -46,18 +46,21 @@ std::string parse_target(const std::string& text, std::string& peer, std::string
   if (close == std::string::npos) return fmt::format("{} has no ']'", app::quoted(text));
   const std::size_t colon = text.find(':', close);
   if (colon == std::string::npos)
-    return fmt::format("{} is not HOST:DIR (HOST: for the served directory itself)", app::quoted(text));
+    return fmt::format("{} is not HOST:DIR (HOST: for the served directory itself)",
+                       app::quoted(text));
   if (bracket && colon != close + 1)
     return fmt::format("{} is not [ADDRESS]:DIR", app::quoted(text));
   peer = bracket ? text.substr(1, close - 1) : text.substr(0, colon);
   if (!bracket && app::is_ip_literal(text))
     return fmt::format("{} needs brackets: [{}]:DIR", app::quoted(text), text);
   if (!app::is_ip_literal(peer))
-    return fmt::format("{} is not an IPv4 or IPv6 address (names are not looked up; IPv6 in brackets)",
-                       app::quoted(peer));
+    return fmt::format(
+        "{} is not an IPv4 or IPv6 address (names are not looked up; IPv6 in brackets)",
+        app::quoted(peer));
   const std::string raw = text.substr(colon + 1);
   if (raw.starts_with('/'))
-    return fmt::format("{} is absolute: name a directory below the one that is served", app::quoted(raw));
+    return fmt::format("{} is absolute: name a directory below the one that is served",
+                       app::quoted(raw));
   directory = normalized(raw);
   if (directory.empty()) return "";
   const std::string bad = check_path(directory);
@@ -70,22 +73,27 @@ app::Status parse_options(int argc, const char* const* argv, Options& o) {
   std::string service, timeout;
   // Taken as extras: as a list, CLI11 would read a file named "[a,b]" as two.
   cli.allow_extras();
-  cli.description("Copies files and directory trees by RDMA Writes over MetaRoCE.\n\nUsage: metaroce-copy [OPTIONS] SRC... HOST:DIR   (DIR: below the directory that HOST serves)\n"
-            "       metaroce-copy [OPTIONS] --serve DIR");
+  cli.description(
+      "Copies files and directory trees by RDMA Writes over MetaRoCE.\n\nUsage: metaroce-copy "
+      "[OPTIONS] SRC... HOST:DIR   (DIR: below the directory that HOST serves)\n"
+      "       metaroce-copy [OPTIONS] --serve DIR");
   cli.add_option("--serve", o.serve, "receive into this directory, and nothing outside of it");
   cli.add_flag("--once", o.once, "with --serve: end after one client");
-  cli.add_flag("--overwrite", o.overwrite, "replace files that exist (default: refuse, copy nothing)");
+  cli.add_flag("--overwrite", o.overwrite,
+               "replace files that exist (default: refuse, copy nothing)");
   cli.add_option("-p,--port", service, "service number (default 18516)");
   cli.add_flag("--json", o.json, "one JSON document on stdout, whatever happens");
   cli.add_flag("--quiet", o.quiet, "no progress");
   cli.add_option("--host", o.attach.host, "name of the daemon's host to use (default: its first)");
   cli.add_option("--socket", o.attach.socket, "socket of the daemon");
-  cli.add_option("--embed", o.attach.embed, "run the dataplane in this process, from this YAML file");
+  cli.add_option("--embed", o.attach.embed,
+                 "run the dataplane in this process, from this YAML file");
   cli.add_option("--timeout", timeout, "seconds without progress before giving up (default 30)");
   cli.set_version_flag("--version", std::string("metaroce-copy ") + metaroce_version());
-  cli.footer(std::string("Every file is compared by SHA-256 before it gets its name. Mode and time are "
-                         "kept, links are copied as links.\n") +
-             app::kExitCodeHelp);
+  cli.footer(
+      std::string("Every file is compared by SHA-256 before it gets its name. Mode and time are "
+                  "kept, links are copied as links.\n") +
+      app::kExitCodeHelp);
   try {
     cli.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
@@ -101,19 +109,24 @@ app::Status parse_options(int argc, const char* const* argv, Options& o) {
   }
   bool only_words = false;
   for (const std::string& word : cli.remaining()) {
-    if (!only_words && word == "--") only_words = true;
+    if (!only_words && word == "--")
+      only_words = true;
     else if (!only_words && word.size() > 1 && word.front() == '-')
-      return fail(kExitUsage, fmt::format("{} is not an option (--help shows them)", app::quoted(word)));
-    else words.push_back(word);
+      return fail(kExitUsage,
+                  fmt::format("{} is not an option (--help shows them)", app::quoted(word)));
+    else
+      words.push_back(word);
   }
   if (cli.count("--serve") && o.serve.empty()) return fail(kExitUsage, "--serve needs a directory");
   if (!o.attach.embed.empty() && !o.attach.socket.empty())
     return fail(kExitUsage, "--embed runs the dataplane in this process: leave --socket out");
   std::uint64_t number = o.service;
   if (!service.empty())
-    if (std::string e = app::parse_count(service, number); !e.empty() || number < 1 || number > UINT32_MAX)
-      return fail(kExitUsage, e.empty() ? fmt::format("--port {} is not between 1 and 4294967295", number)
-                                        : "--port " + e);
+    if (std::string e = app::parse_count(service, number);
+        !e.empty() || number < 1 || number > UINT32_MAX)
+      return fail(kExitUsage, e.empty()
+                                  ? fmt::format("--port {} is not between 1 and 4294967295", number)
+                                  : "--port " + e);
   o.service = static_cast<std::uint32_t>(number);
   if (!timeout.empty())
     if (std::string e = app::parse_seconds(timeout, o.timeout_s); !e.empty() || o.timeout_s > 3600)

@@ -11,9 +11,9 @@ namespace metaroce::copy {
 
 struct Options {
   std::vector<std::string> sources;
-  std::string peer;              // literal
-  std::string directory;         // below the one that the receiver serves; "" is itself
-  std::string serve;             // receiver: the directory
+  std::string peer;       // literal
+  std::string directory;  // below the one that the receiver serves; "" is itself
+  std::string serve;      // receiver: the directory
   std::uint32_t service = 18516;
   bool overwrite = false, once = false, json = false, quiet = false;
   double timeout_s = 30;

@@ -120,16 +120,24 @@ Status Receiver::end_file(const RecordReader::Record& r) {
 
 Status Receiver::file_record(const RecordReader::Record& r) {
   switch (r.kind) {
-    case RecordKind::kData: return in_file_ ? add_data(r) : damaged("content outside of a file");
+    case RecordKind::kData:
+      return in_file_ ? add_data(r) : damaged("content outside of a file");
     case RecordKind::kFileEnd:
-    case RecordKind::kFileAbort: return in_file_ ? end_file(r) : damaged("an end without a file");
-    case RecordKind::kEnd: ended_ = true; return in_file_ ? damaged("an end inside of a file") : Status{};
-    default: break;
+    case RecordKind::kFileAbort:
+      return in_file_ ? end_file(r) : damaged("an end without a file");
+    case RecordKind::kEnd:
+      ended_ = true;
+      return in_file_ ? damaged("an end inside of a file") : Status{};
+    default:
+      break;
   }
-  if (in_file_ || !read_metadata(r, meta_, path_, target_)) return damaged("no metadata where it was due");
+  if (in_file_ || !read_metadata(r, meta_, path_, target_))
+    return damaged("no metadata where it was due");
   switch (r.kind) {
-    case RecordKind::kFile: return begin_file();
-    case RecordKind::kSymlink: return outcome(tree_.make_symlink(path_, target_, overwrite_));
+    case RecordKind::kFile:
+      return begin_file();
+    case RecordKind::kSymlink:
+      return outcome(tree_.make_symlink(path_, target_, overwrite_));
     case RecordKind::kDirectory: {
       const std::string bad = tree_.make_directory(path_);
       return bad.empty() ? Status{} : report_failure(meta_.index, bad, app::kExitFailure);
@@ -138,7 +146,8 @@ Status Receiver::file_record(const RecordReader::Record& r) {
       const std::string bad = tree_.finish_directory(path_, meta_);
       return bad.empty() ? Status{} : report_failure(meta_.index, bad, app::kExitFailure);
     }
-    default: return damaged("unknown kind of record");
+    default:
+      return damaged("unknown kind of record");
   }
 }
 
@@ -201,7 +210,8 @@ Status Receiver::finish() {
   link_.set_over();
   if (refused_ > 0) link_.await_bye();
   if (refused_ > 0)
-    return fail(app::kExitFailure, fmt::format("{} entries were refused; nothing was copied", refused_));
+    return fail(app::kExitFailure,
+                fmt::format("{} entries were refused; nothing was copied", refused_));
   Message m;
   m.kind = MessageKind::kSummary;
   m.files = report_.files;
@@ -243,8 +253,10 @@ Status Receiver::run(Status accepted) {
   report_.elapsed_ns = now_ns() - start;
   if (!status.ok()) return status;
   if (report_.mismatched > 0)
-    return fail(app::kExitMismatch, fmt::format("{} files arrived damaged and were not kept", report_.mismatched));
-  if (report_.failed > 0) return fail(app::kExitFailure, fmt::format("{} entries were not stored", report_.failed));
+    return fail(app::kExitMismatch,
+                fmt::format("{} files arrived damaged and were not kept", report_.mismatched));
+  if (report_.failed > 0)
+    return fail(app::kExitFailure, fmt::format("{} entries were not stored", report_.failed));
   return {};
 }
 

@@ -13,11 +13,18 @@ namespace metaroce::copy {
 
 class Receiver {
  public:
-  Receiver(const Options& options, const app::Io& io, metaroce_context* ctx, metaroce_listener* listener,
-           TargetTree& tree, CopyReport& report)
-      : o_(options), io_(io), listener_(listener), link_(options, io, ctx), tree_(tree), report_(report) {}
+  Receiver(const Options& options, const app::Io& io, metaroce_context* ctx,
+           metaroce_listener* listener, TargetTree& tree, CopyReport& report)
+      : o_(options),
+        io_(io),
+        listener_(listener),
+        link_(options, io, ctx),
+        tree_(tree),
+        report_(report) {}
   // Waits up to timeout_ms for a sender.
-  app::Status accept(int timeout_ms, bool& came) { return link_.accept(listener_, timeout_ms, came); }
+  app::Status accept(int timeout_ms, bool& came) {
+    return link_.accept(listener_, timeout_ms, came);
+  }
   app::Status run(app::Status accepted);
 
  private:
@@ -46,7 +53,8 @@ class Receiver {
   Sha256 hash_;
   Metadata meta_;
   std::string path_, target_;
-  bool manifest_ended_ = false, overwrite_ = false, in_file_ = false, skipping_ = false, ended_ = false;
+  bool manifest_ended_ = false, overwrite_ = false, in_file_ = false, skipping_ = false,
+       ended_ = false;
   std::uint64_t file_bytes_ = 0, refused_ = 0;
   std::uint64_t taken_ = 0, credit_given_ = 0;
   bool credit_in_flight_ = false;

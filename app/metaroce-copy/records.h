@@ -24,8 +24,16 @@ namespace metaroce::copy {
 static_assert(std::endian::native == std::endian::little, "records are memory images");
 
 enum class RecordKind : std::uint32_t {
-  kManifest = 1, kManifestEnd, kFile, kData, kFileEnd, kFileAbort, kDirectory, kDirectoryEnd,
-  kSymlink, kEnd,
+  kManifest = 1,
+  kManifestEnd,
+  kFile,
+  kData,
+  kFileEnd,
+  kFileAbort,
+  kDirectory,
+  kDirectoryEnd,
+  kSymlink,
+  kEnd,
 };
 enum class EntryType : std::uint32_t { kFile = 1, kDirectory = 2, kSymlink = 3 };
 
@@ -52,7 +60,8 @@ constexpr std::size_t record_size(std::size_t payload) {
   return sizeof(RecordHeader) + (payload + 7) / 8 * 8;
 }
 
-inline std::uint64_t check_value(RecordKind kind, std::uint32_t length, const std::uint8_t* payload) {
+inline std::uint64_t check_value(RecordKind kind, std::uint32_t length,
+                                 const std::uint8_t* payload) {
   std::uint64_t h = mix64(std::uint64_t{length} << 32 | static_cast<std::uint32_t>(kind));
   if (kind == RecordKind::kData) return h;
   for (std::uint32_t i = 0; i < length; i += 8) {

@@ -38,7 +38,8 @@ void say_error(const Io& io, const Status& status) {
   if (!status.ok()) std::fprintf(io.err, "%s: %s\n", kTool, status.text.c_str());
 }
 
-Status send(const Options& o, metaroce_context* ctx, SourceList& sources, const Io& io, ordered_json& body) {
+Status send(const Options& o, metaroce_context* ctx, SourceList& sources, const Io& io,
+            ordered_json& body) {
   CopyReport report;
   Status status = Sender(o, io, ctx, sources, report).run();
   body = to_json(report);
@@ -46,10 +47,12 @@ Status send(const Options& o, metaroce_context* ctx, SourceList& sources, const 
   return status;
 }
 
-Status serve(const Options& o, metaroce_context* ctx, TargetTree& tree, const Io& io, ordered_json& body) {
+Status serve(const Options& o, metaroce_context* ctx, TargetTree& tree, const Io& io,
+             ordered_json& body) {
   metaroce_listener* raw = nullptr;
   if (metaroce_listen(ctx, o.service, &raw) < 0)
-    return app::fail(app::kExitFailure, fmt::format("cannot listen on service {}: {}", o.service, metaroce_error()));
+    return app::fail(app::kExitFailure,
+                     fmt::format("cannot listen on service {}: {}", o.service, metaroce_error()));
   const app::ListenerPtr listener(raw);
   if (!o.json) {
     fmt::print(io.out, "serving {} on service {}\n", app::quoted(o.serve), o.service);
@@ -66,7 +69,8 @@ Status serve(const Options& o, metaroce_context* ctx, TargetTree& tree, const Io
     while (status.ok() && !came && !io.stopping()) {
       status = receiver.accept(100, came);
       if (status.ok() && !metaroce_alive(ctx))
-        return app::fail(app::kExitFailure, "the dataplane is gone (metaroced ended); start it again");
+        return app::fail(app::kExitFailure,
+                         "the dataplane is gone (metaroced ended); start it again");
     }
     if (!came) {
       say_error(io, status);  // something else knocked
@@ -104,11 +108,13 @@ int copy_main(int argc, const char* const* argv, const Io& io) {
   TargetTree tree;
   app::ContextPtr ctx;
   if (status.ok()) {
-    std::string bad = options.receiver() ? tree.open_root(options.serve)
-                                         : list_sources(options.sources, options.directory, sources);
+    std::string bad = options.receiver()
+                          ? tree.open_root(options.serve)
+                          : list_sources(options.sources, options.directory, sources);
     if (!bad.empty())
-      status = app::fail(app::kExitUsage,
-                         options.receiver() ? fmt::format("{}: {}", app::quoted(options.serve), bad) : bad);
+      status = app::fail(
+          app::kExitUsage,
+          options.receiver() ? fmt::format("{}: {}", app::quoted(options.serve), bad) : bad);
   }
   if (status.ok()) status = app::attach(options.attach, ctx);
   if (status.ok())

@@ -51,7 +51,8 @@ Status Sender::take_completions(bool& worked) {
     if (c.status != METAROCE_SUCCESS) return app::work_failure(c.status, "the copy's data stream");
     if (c.op != METAROCE_RECV) continue;
     credited_ += static_cast<std::uint32_t>(c.imm - static_cast<std::uint32_t>(credited_));
-    if (credited_ > posted_) return fail(app::kExitFailure, "the receiver credits more than was sent");
+    if (credited_ > posted_)
+      return fail(app::kExitFailure, "the receiver credits more than was sent");
     last_progress_ = now_ns();
     if (Status s = link_.post_receive(); !s.ok()) return s;
   }
@@ -72,7 +73,9 @@ Status Sender::service() {
       case MessageKind::kFailed:
         note_failure(m->index, std::string(m->text_view()), m->code == app::kExitMismatch);
         break;
-      case MessageKind::kManifestDone: manifest_done_ = m; break;
+      case MessageKind::kManifestDone:
+        manifest_done_ = m;
+        break;
       case MessageKind::kReady:
         remote_address_ = m->address;
         remote_rkey_ = m->rkey;
@@ -83,7 +86,8 @@ Status Sender::service() {
         summary_ = m;
         link_.set_over();
         break;
-      default: return fail(app::kExitFailure, "the receiver sent a message out of turn");
+      default:
+        return fail(app::kExitFailure, "the receiver sent a message out of turn");
     }
   } while (m);
   const std::uint64_t behind = (posted_ - credited_) * slot_bytes_;
@@ -97,10 +101,11 @@ Status Sender::await_ready() {
     if (Status s = service(); !s.ok()) return s;
     if (slot_bytes_ == 0) link_.sleep_idle(1);
   }
-  if (slot_bytes_ < record_size(kMaxMetadata) || slot_bytes_ > (1U << 30) || slots_ == 0 || slots_ > kSlots)
+  if (slot_bytes_ < record_size(kMaxMetadata) || slot_bytes_ > (1U << 30) || slots_ == 0 ||
+      slots_ > kSlots)
     return fail(app::kExitFailure, "the receiver offers a ring that cannot be used");
-  return ring_.allocate(link_.context(), std::size_t{slot_bytes_} * slots_, METAROCE_ACCESS_LOCAL_WRITE,
-                        "the ring of slots");
+  return ring_.allocate(link_.context(), std::size_t{slot_bytes_} * slots_,
+                        METAROCE_ACCESS_LOCAL_WRITE, "the ring of slots");
 }
 
 Status Sender::flush() {
@@ -129,9 +134,12 @@ Status Sender::flush() {
       if (Status s = service(); !s.ok()) return s;
     if (posted_ - credited_ < slots_) return {};
     if (static_cast<double>(now_ns() - last_progress_) > o_.timeout_s * 1e9)
-      return fail(app::kExitPeerLost, fmt::format("the receiver took nothing for {} s", o_.timeout_s));
-    if (worked) wait.busy();
-    else wait.idle();
+      return fail(app::kExitPeerLost,
+                  fmt::format("the receiver took nothing for {} s", o_.timeout_s));
+    if (worked)
+      wait.busy();
+    else
+      wait.idle();
   }
 }
 
@@ -168,7 +176,8 @@ Status Sender::send_manifest() {
     meta.index = i;
     meta.type = sources_.entries[i].type;
     meta.mode = o_.overwrite;
-    if (Status s = send_metadata(RecordKind::kManifest, meta, sources_.entries[i].path); !s.ok()) return s;
+    if (Status s = send_metadata(RecordKind::kManifest, meta, sources_.entries[i].path); !s.ok())
+      return s;
   }
   if (Status s = append(RecordKind::kManifestEnd, nullptr, 0); !s.ok()) return s;
   if (Status s = flush(); !s.ok()) return s;
@@ -191,7 +200,8 @@ Status Sender::send_content(int fd, std::uint64_t size, bool& complete) {
   complete = false;
   while (left > 0) {
     constexpr std::uint32_t kLeast = 4096;  // not worth a record of its own below
-    if (Status s = reserve(static_cast<std::uint32_t>(std::min<std::uint64_t>(left, kLeast))); !s.ok())
+    if (Status s = reserve(static_cast<std::uint32_t>(std::min<std::uint64_t>(left, kLeast)));
+        !s.ok())
       return s;
     const std::uint64_t room = (slot_bytes_ - used_ - sizeof(RecordHeader)) / 8 * 8;
     std::uint8_t* at = slot() + used_ + sizeof(RecordHeader);
@@ -209,7 +219,8 @@ Status Sender::send_content(int fd, std::uint64_t size, bool& complete) {
 
 Status Sender::send_file(std::uint64_t index) {
   const SourceEntry& entry = sources_.entries[index];
-  const UniqueFile file(::open(entry.source.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  const UniqueFile file(
+      ::open(entry.source.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat st = {};
   if (!file || ::fstat(file.get(), &st) < 0) {
     note_failure(index, std::strerror(errno), false);
@@ -225,9 +236,12 @@ Status Sender::send_file(std::uint64_t index) {
   if (Status s = send_content(file.get(), meta.size, complete); !s.ok()) return s;
   struct stat after = {};
   const bool same = ::fstat(file.get(), &after) == 0 && after.st_size == st.st_size &&
-                    after.st_mtim.tv_sec == st.st_mtim.tv_sec && after.st_mtim.tv_nsec == st.st_mtim.tv_nsec;
+                    after.st_mtim.tv_sec == st.st_mtim.tv_sec &&
+                    after.st_mtim.tv_nsec == st.st_mtim.tv_nsec;
   if (!complete || !same) {
-    note_failure(index, complete || !same ? "changed while it was read" : "cannot be read to its end", false);
+    note_failure(index,
+                 complete || !same ? "changed while it was read" : "cannot be read to its end",
+                 false);
     return append(RecordKind::kFileAbort, nullptr, 0);
   }
   const Digest digest = hash_.finish();
@@ -253,10 +267,12 @@ Status Sender::send_link(std::uint64_t index) {
 
 // Mode and time of the directories whose last entry lies before `next`.
 Status Sender::close_directories(std::size_t next) {
-  while (!directories_.empty() && sources_.entries[directories_.back().index].directory_end <= next) {
+  while (!directories_.empty() &&
+         sources_.entries[directories_.back().index].directory_end <= next) {
     const OpenDirectory d = directories_.back();
     directories_.pop_back();
-    if (Status s = send_metadata(RecordKind::kDirectoryEnd, d.meta, sources_.entries[d.index].path); !s.ok())
+    if (Status s = send_metadata(RecordKind::kDirectoryEnd, d.meta, sources_.entries[d.index].path);
+        !s.ok())
       return s;
   }
   return {};
@@ -269,8 +285,10 @@ Status Sender::send_entries() {
       if (Status s = service(); !s.ok()) return s;
     const SourceEntry& entry = sources_.entries[i];
     Status status;
-    if (entry.type == EntryType::kFile) status = send_file(i);
-    else if (entry.type == EntryType::kSymlink) status = send_link(i);
+    if (entry.type == EntryType::kFile)
+      status = send_file(i);
+    else if (entry.type == EntryType::kSymlink)
+      status = send_link(i);
     else {
       struct stat st = {};
       if (::lstat(entry.source.c_str(), &st) < 0) {
@@ -323,7 +341,8 @@ Status Sender::run() {
   report_.elapsed_ns = now_ns() - start;
   if (!status.ok()) return status;
   if (report_.mismatched > 0)
-    return fail(app::kExitMismatch, fmt::format("{} files arrived damaged and were not kept", report_.mismatched));
+    return fail(app::kExitMismatch,
+                fmt::format("{} files arrived damaged and were not kept", report_.mismatched));
   if (report_.failed > 0)
     return fail(app::kExitFailure, fmt::format("{} entries were not copied", report_.failed));
   return {};

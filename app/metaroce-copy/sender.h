@@ -23,7 +23,11 @@ class Sender {
  public:
   Sender(const Options& options, const app::Io& io, metaroce_context* ctx, SourceList& sources,
          CopyReport& report)
-      : o_(options), io_(io), link_(options, io, ctx), sources_(sources), report_(report),
+      : o_(options),
+        io_(io),
+        link_(options, io, ctx),
+        sources_(sources),
+        report_(report),
         progress_(io.err, !options.quiet && !options.json) {}
   app::Status run();
 
@@ -48,7 +52,10 @@ class Sender {
   void note_failure(std::uint64_t index, const std::string& why, bool mismatch);
   std::uint8_t* slot() { return ring_.data() + posted_ % slots_ * slot_bytes_; }
 
-  struct OpenDirectory { Metadata meta; std::uint64_t index; };
+  struct OpenDirectory {
+    Metadata meta;
+    std::uint64_t index;
+  };
   const Options& o_;
   const app::Io& io_;
   app::Memory ring_;  // outlives the streams of link_

@@ -44,7 +44,10 @@ std::vector<std::string> names_in(const std::string& directory, std::string& err
 
 // Iterative: the depth of a tree is not ours to bound by a stack.
 void walk(const std::string& source, const std::string& path, SourceList& out) {
-  struct Pending { std::string source, path; std::size_t closes; };
+  struct Pending {
+    std::string source, path;
+    std::size_t closes;
+  };
   constexpr std::size_t kOpens = SIZE_MAX;
   std::vector<Pending> stack{{source, path, kOpens}};
   while (!stack.empty() && out.entries.size() < kMaxEntries) {
@@ -66,7 +69,8 @@ void walk(const std::string& source, const std::string& path, SourceList& out) {
       continue;
     }
     if (S_ISREG(st.st_mode)) {
-      out.entries.push_back({item.source, item.path, EntryType::kFile, static_cast<std::uint64_t>(st.st_size), 0});
+      out.entries.push_back(
+          {item.source, item.path, EntryType::kFile, static_cast<std::uint64_t>(st.st_size), 0});
       out.total_bytes += static_cast<std::uint64_t>(st.st_size);
     } else if (S_ISLNK(st.st_mode)) {
       out.entries.push_back({item.source, item.path, EntryType::kSymlink, 0, 0});
@@ -94,7 +98,8 @@ std::string list_sources(const std::vector<std::string>& sources, const std::str
   for (const std::string& source : sources) {
     std::string trimmed = source;
     while (trimmed.size() > 1 && trimmed.back() == '/') trimmed.pop_back();
-    std::string name = trimmed.substr(trimmed.rfind('/') == std::string::npos ? 0 : trimmed.rfind('/') + 1);
+    std::string name =
+        trimmed.substr(trimmed.rfind('/') == std::string::npos ? 0 : trimmed.rfind('/') + 1);
     const bool content = name == "." || name == ".." || name.empty();
     struct stat st = {};
     if (source.empty() || ::lstat(trimmed.c_str(), &st) < 0)
@@ -105,7 +110,8 @@ std::string list_sources(const std::vector<std::string>& sources, const std::str
                            app::quoted(source), app::quoted(join(prefix, name)));
     walk(trimmed, content ? prefix : join(prefix, name), out);
   }
-  if (out.entries.size() >= kMaxEntries) return fmt::format("over {} entries: copy in parts", kMaxEntries);
+  if (out.entries.size() >= kMaxEntries)
+    return fmt::format("over {} entries: copy in parts", kMaxEntries);
   return "";
 }
 

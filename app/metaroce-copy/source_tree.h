@@ -10,10 +10,10 @@
 namespace metaroce::copy {
 
 struct SourceEntry {
-  std::string source;        // path on this machine
-  std::string path;          // below the served directory
+  std::string source;  // path on this machine
+  std::string path;    // below the served directory
   EntryType type{};
-  std::uint64_t size = 0;    // as seen by the walk; what is sent is what the open file says
+  std::uint64_t size = 0;         // as seen by the walk; what is sent is what the open file says
   std::size_t directory_end = 0;  // directories: one beyond their last entry
 };
 struct SourceList {

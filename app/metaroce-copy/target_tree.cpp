@@ -41,7 +41,8 @@ std::string check_path(std::string_view path) {
   for (std::size_t start = 0; start <= path.size();) {
     const std::size_t end = std::min(path.find('/', start), path.size());
     const std::string_view part = path.substr(start, end - start);
-    if (part.empty() || part == "." || part == "..") return "the path has an empty, '.' or '..' part";
+    if (part.empty() || part == "." || part == "..")
+      return "the path has an empty, '.' or '..' part";
     if (part.size() > 255) return "a name is longer than 255 bytes";
     start = end + 1;
   }
@@ -76,10 +77,11 @@ std::string TargetTree::parent(const std::string& path, bool create, int& fd, st
     }
     if (next < 0) {
       const int error = errno;
-      std::string text = error == ELOOP || error == ENOTDIR
-                             ? fmt::format("{} in its path is not a directory (links are not followed)",
-                                           app::quoted(part))
-                             : reason("cannot open a directory of its path");
+      std::string text =
+          error == ELOOP || error == ENOTDIR
+              ? fmt::format("{} in its path is not a directory (links are not followed)",
+                            app::quoted(part))
+              : reason("cannot open a directory of its path");
       errno = error;
       return text;
     }
@@ -138,9 +140,11 @@ std::string TargetTree::make_symlink(const std::string& path, const std::string&
   int fd = -1;
   std::string name;
   if (std::string bad = parent(path, true, fd, name); !bad.empty()) return bad;
-  if (target.empty() || target.find('\0') != std::string::npos) return "the link's target is not a path";
+  if (target.empty() || target.find('\0') != std::string::npos)
+    return "the link's target is not a path";
   const std::string temporary = next_temporary();
-  if (::symlinkat(target.c_str(), fd, temporary.c_str()) < 0) return reason("cannot create the link");
+  if (::symlinkat(target.c_str(), fd, temporary.c_str()) < 0)
+    return reason("cannot create the link");
   return rename_into_place(fd, temporary, name, overwrite);
 }
 
@@ -150,7 +154,8 @@ std::string TargetTree::begin_file(const std::string& path) {
   if (std::string bad = parent(path, true, fd, final_name_); !bad.empty()) return bad;
   file_directory_.reset(::dup(fd));
   temporary_ = next_temporary();
-  file_.reset(::openat(fd, temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  file_.reset(
+      ::openat(fd, temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   return file_ ? "" : reason("cannot create the file");
 }
 
@@ -168,8 +173,10 @@ std::string TargetTree::write(const std::uint8_t* data, std::size_t length) {
 std::string TargetTree::commit(const Metadata& meta, bool overwrite) {
   const timespec times[2] = {{0, UTIME_OMIT}, {meta.mtime_s, static_cast<long>(meta.mtime_ns)}};
   std::string bad;
-  if (::fchmod(file_.get(), meta.mode & 0777) < 0) bad = reason("cannot set the mode");
-  else if (::futimens(file_.get(), times) < 0) bad = reason("cannot set the time");
+  if (::fchmod(file_.get(), meta.mode & 0777) < 0)
+    bad = reason("cannot set the mode");
+  else if (::futimens(file_.get(), times) < 0)
+    bad = reason("cannot set the time");
   if (!bad.empty()) {
     discard();
     return bad;

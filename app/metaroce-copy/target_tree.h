@@ -45,7 +45,7 @@ class TargetTree {
   std::string next_temporary();
 
   UniqueFile root_;
-  UniqueFile parent_;         // of parent_path_
+  UniqueFile parent_;  // of parent_path_
   std::string parent_path_;
   bool parent_valid_ = false;
   UniqueFile file_, file_directory_;

@@ -31,9 +31,14 @@ constexpr unsigned kBatch = 32;
 class BandwidthRun {
  public:
   BandwidthRun(Session& session, const Message& round)
-      : s_(session), o_(session.options()), round_(round), verify_(round.verify != 0),
-        write_(o_.verb == Verb::kWrite), credits_(verify_ && write_),
-        layout_(round.size, o_.region, Metric::kBandwidth), wait_(o_.spin) {
+      : s_(session),
+        o_(session.options()),
+        round_(round),
+        verify_(round.verify != 0),
+        write_(o_.verb == Verb::kWrite),
+        credits_(verify_ && write_),
+        layout_(round.size, o_.region, Metric::kBandwidth),
+        wait_(o_.spin) {
     const std::uint64_t limit = !s_.sends()            ? 0
                                 : round.iterations > 0 ? round.iterations
                                                        : PostSchedule::kUnlimited;
@@ -47,9 +52,9 @@ class BandwidthRun {
  private:
   struct Stream {
     PostSchedule schedule;
-    std::vector<metaroce_wr> receives;   // to be posted again
-    std::uint64_t next_receive = 0;      // messages arrived, in order
-    std::uint64_t checked = 0;           // and checked
+    std::vector<metaroce_wr> receives;  // to be posted again
+    std::uint64_t next_receive = 0;     // messages arrived, in order
+    std::uint64_t checked = 0;          // and checked
     std::uint64_t credit_given = 0;
     bool credit_in_flight = false;
   };
@@ -114,8 +119,8 @@ Status BandwidthRun::flush_receives() {
 
 Status BandwidthRun::check(std::uint32_t index, const std::uint8_t* data) {
   Stream& stream = streams_[index];
-  const std::uint64_t key = pattern_key(s_.seed(), s_.server() ? 0 : 1, round_.round, index,
-                                        stream.checked);
+  const std::uint64_t key =
+      pattern_key(s_.seed(), s_.server() ? 0 : 1, round_.round, index, stream.checked);
   if (const auto bad = check_pattern(key, data, round_.size))
     return mismatch(index, stream.checked, *bad);
   ++stream.checked;
@@ -177,8 +182,8 @@ Status BandwidthRun::post_messages(std::uint32_t index, bool& worked) {
       const std::uint64_t offset = layout_.offset(index, number);
       std::uint8_t* local = s_.send_memory().data() + offset;
       if (verify_)
-        fill_pattern(pattern_key(s_.seed(), s_.server() ? 1 : 0, round_.round, index, number), local,
-                     round_.size);
+        fill_pattern(pattern_key(s_.seed(), s_.server() ? 1 : 0, round_.round, index, number),
+                     local, round_.size);
       metaroce_wr& wr = batch[i];
       wr = {};
       wr.wr_id = number;
@@ -306,8 +311,10 @@ Status BandwidthRun::run(RoundResult& result) {
     status = pass(worked);
     if (!status.ok()) break;
     progress = progress || worked;
-    if (worked) wait_.busy();
-    else wait_.idle();
+    if (worked)
+      wait_.busy();
+    else
+      wait_.idle();
     if (worked && passes % kBatch != 0) continue;
     const std::int64_t now = now_ns();
     if (std::exchange(progress, false)) last_progress_ = now;

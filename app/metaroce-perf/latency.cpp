@@ -21,8 +21,12 @@ using app::Status;
 class LatencyRun {
  public:
   LatencyRun(Session& session, const Message& round, LatencyHistogram& histogram)
-      : s_(session), round_(round), histogram_(histogram), write_(session.options().verb == Verb::kWrite),
-        verify_(round.verify != 0), layout_(round.size, session.options().region, Metric::kLatency),
+      : s_(session),
+        round_(round),
+        histogram_(histogram),
+        write_(session.options().verb == Verb::kWrite),
+        verify_(round.verify != 0),
+        layout_(round.size, session.options().region, Metric::kLatency),
         receive_slots_(write_ ? layout_.slots
                               : std::min<std::uint64_t>(session.options().rx_depth, layout_.slots)),
         wait_(session.options().spin) {}
@@ -73,7 +77,8 @@ Status LatencyRun::check(std::uint64_t number) {
   if (!verify_) return {};
   const std::uint64_t length = write_ ? round_.size - 1 : round_.size;
   const std::uint64_t key = pattern_key(s_.seed(), s_.server() ? 0 : 1, round_.round, 0, number);
-  if (const auto bad = check_pattern(key, received(number), length)) return mismatch(0, number, *bad);
+  if (const auto bad = check_pattern(key, received(number), length))
+    return mismatch(0, number, *bad);
   return {};
 }
 
@@ -120,8 +125,8 @@ Status LatencyRun::take_completions() {
       continue;
     }
     if (c.byte_len != round_.size)
-      return fail(app::kExitMismatch, fmt::format("message {} has {} bytes instead of {}", received_,
-                                                  c.byte_len, round_.size));
+      return fail(app::kExitMismatch, fmt::format("message {} has {} bytes instead of {}",
+                                                  received_, c.byte_len, round_.size));
     ++received_;
   }
   return {};
@@ -130,7 +135,8 @@ Status LatencyRun::take_completions() {
 bool LatencyRun::landed(std::uint64_t number) const {
   if (!write_) return received_ > number;
   // Acquire: the bytes before the marker are read after it.
-  return std::atomic_ref<std::uint8_t>(received(number)[round_.size - 1]).load(std::memory_order_acquire) == marker(number);
+  return std::atomic_ref<std::uint8_t>(received(number)[round_.size - 1])
+             .load(std::memory_order_acquire) == marker(number);
 }
 
 Status LatencyRun::lull(std::int64_t since) {
@@ -186,7 +192,8 @@ Status LatencyRun::client() {
       if (Status st = post_receive(n % receive_slots_); !st.ok()) return st;
     if (n % 64 == 0)
       if (Status st = s_.service(); !st.ok()) return st;
-    if (round_.duration_s > 0 && static_cast<double>(end_ - start_) >= round_.duration_s * 1e9) break;
+    if (round_.duration_s > 0 && static_cast<double>(end_ - start_) >= round_.duration_s * 1e9)
+      break;
     if (Status st = wait_buffer(n + 1); !st.ok()) return st;
     fill(n + 1);
   }

@@ -20,7 +20,15 @@
 namespace metaroce::perf {
 
 enum class MessageKind : std::uint16_t {
-  kParams = 1, kReady, kRound, kRoundReady, kDone, kVerified, kStop, kTick, kFail,
+  kParams = 1,
+  kReady,
+  kRound,
+  kRoundReady,
+  kDone,
+  kVerified,
+  kStop,
+  kTick,
+  kFail,
 };
 enum class Verb : std::uint8_t { kWrite = 0, kSend = 1 };
 enum class Metric : std::uint8_t { kBandwidth = 0, kLatency = 1 };
@@ -37,7 +45,7 @@ struct Message {
   std::uint8_t bidirectional = 0, all_sizes = 0;
   std::uint32_t streams = 0, tx_depth = 0, rx_depth = 0, cq_mod = 0;
   std::uint32_t reserved = 0;
-  std::uint64_t region = 0;      // bytes per stream
+  std::uint64_t region = 0;  // bytes per stream
   std::uint64_t seed = 0;
   // kParams, kReady: memory of the sender of this message
   std::uint64_t address = 0;
@@ -55,10 +63,12 @@ struct Message {
   std::uint32_t reserved1 = 0;
   std::uint64_t messages = 0, bytes = 0;
   std::int64_t elapsed_ns = 0;
-  char text[360]{};              // kFail
+  char text[360]{};  // kFail
 
   std::string_view text_view() const { return {text, strnlen(text, sizeof text)}; }
-  void set_text(const std::string& s) { std::memcpy(text, s.data(), std::min(s.size(), sizeof text)); }
+  void set_text(const std::string& s) {
+    std::memcpy(text, s.data(), std::min(s.size(), sizeof text));
+  }
 };
 static_assert(sizeof(Message) == 480);
 

@@ -45,9 +45,10 @@ void declare(CLI::App& cli, Raw& raw, Options& o) {
                  "a completion for every n-th message (default: a quarter of -t, at most 100)");
   cli.add_flag("-b,--bidirectional", raw.bidirectional, "both ends send at once");
   cli.add_option("-p,--port", raw.service, "service number of the server (default 18515)");
-  cli.add_option("--region", raw.region,
-                 "bytes of target memory per stream that its messages rotate over (default: depth x "
-                 "size up to 4 MiB)");
+  cli.add_option(
+      "--region", raw.region,
+      "bytes of target memory per stream that its messages rotate over (default: depth x "
+      "size up to 4 MiB)");
   cli.add_flag("--verify", raw.verify,
                "check every byte at the receiver (default for less than 1 GiB in all)");
   cli.add_flag("--no-verify", raw.no_verify, "bandwidth of plain requests, nothing is checked");
@@ -58,14 +59,16 @@ void declare(CLI::App& cli, Raw& raw, Options& o) {
   cli.add_option("--host", raw.host, "name of the daemon's host to use (default: its first)");
   cli.add_option("--socket", raw.socket, "socket of the daemon");
   cli.add_option("--embed", raw.embed, "run the dataplane in this process, from this YAML file");
-  cli.add_option("--timeout", raw.timeout, "seconds without progress before giving up (default 10)");
+  cli.add_option("--timeout", raw.timeout,
+                 "seconds without progress before giving up (default 10)");
   cli.add_flag("--spin", o.spin, "never yield the CPU while polling");
   cli.set_version_flag("--version", std::string("metaroce-perf ") + metaroce_version());
-  cli.footer(std::string("Rates: Gb/s = 10^9 bit/s and Mmsg/s, Mpps = 10^6/s of acknowledged payload; "
-                         "MiB/s = 2^20 byte/s.\nSizes take K, M, G (2^10, 2^20, 2^30) or 0x. The "
-                         "client's options decide; a server that names an option too\nrefuses a "
-                         "client that differs.\n") +
-             app::kExitCodeHelp);
+  cli.footer(
+      std::string("Rates: Gb/s = 10^9 bit/s and Mmsg/s, Mpps = 10^6/s of acknowledged payload; "
+                  "MiB/s = 2^20 byte/s.\nSizes take K, M, G (2^10, 2^20, 2^30) or 0x. The "
+                  "client's options decide; a server that names an option too\nrefuses a "
+                  "client that differs.\n") +
+      app::kExitCodeHelp);
 }
 
 std::string parse_test(const std::string& test, Options& o) {
@@ -87,7 +90,8 @@ std::string parse_u32(const char* name, const std::string& text, std::uint64_t l
                       std::uint64_t most, std::uint32_t& out) {
   if (text.empty()) return "";
   std::uint64_t value = 0;
-  if (std::string e = app::parse_count(text, value); !e.empty()) return fmt::format("{} {}", name, e);
+  if (std::string e = app::parse_count(text, value); !e.empty())
+    return fmt::format("{} {}", name, e);
   if (value < least || value > most)
     return fmt::format("{} {} is not between {} and {}", name, value, least, most);
   out = static_cast<std::uint32_t>(value);
@@ -98,7 +102,8 @@ std::string parse_size_and_length(const Raw& raw, Options& o) {
   if (!raw.size.empty()) {
     if (std::string e = app::parse_bytes(raw.size, o.size); !e.empty()) return "--size " + e;
     if (o.size > kMaxMessage)
-      return fmt::format("--size {} is over the limit of 2147483648 bytes (2G) per message", raw.size);
+      return fmt::format("--size {} is over the limit of 2147483648 bytes (2G) per message",
+                         raw.size);
   }
   if (!raw.iterations.empty()) {
     if (std::string e = app::parse_count(raw.iterations, o.iterations); !e.empty())
@@ -114,7 +119,8 @@ std::string parse_size_and_length(const Raw& raw, Options& o) {
     if (o.region == 0) return "--region 0 has no room for a message";
   }
   if (!raw.timeout.empty())
-    if (std::string e = app::parse_seconds(raw.timeout, o.timeout_s); !e.empty() || o.timeout_s > 3600)
+    if (std::string e = app::parse_seconds(raw.timeout, o.timeout_s);
+        !e.empty() || o.timeout_s > 3600)
       return e.empty() ? "--timeout is at most 3600 s" : "--timeout " + e;
   return "";
 }
@@ -144,7 +150,8 @@ std::string check_exclusive(const Raw& raw, const Options& o) {
   if (int{!raw.iterations.empty()} + int{!raw.duration.empty()} + int{raw.forever} > 1)
     return "give only one of --iters, --duration and --run_infinitely";
   if (raw.all && !raw.size.empty()) return "--all runs all sizes: leave --size out";
-  if (raw.all && raw.forever) return "--all with --run_infinitely would never reach the second size";
+  if (raw.all && raw.forever)
+    return "--all with --run_infinitely would never reach the second size";
   if (raw.verify && raw.no_verify) return "give only one of --verify and --no-verify";
   if (raw.once && o.persistent) return "give only one of --once and --persistent";
   if (o.client() && (raw.once || o.persistent))
@@ -164,9 +171,10 @@ std::string check_sense(const Options& o) {
   if (o.test == "write_lat" && o.size == 0)
     return "write_lat waits for the last byte of each message: --size must be at least 1";
   if (o.cq_mod > o.tx_depth)
-    return fmt::format("--cq-mod {} is over --tx-depth {}: no completion would come before the "
-                       "queue is full",
-                       o.cq_mod, o.tx_depth);
+    return fmt::format(
+        "--cq-mod {} is over --tx-depth {}: no completion would come before the "
+        "queue is full",
+        o.cq_mod, o.tx_depth);
   const std::uint64_t stride = slot_stride(o.max_size());
   if (o.region && o.region < stride)
     return fmt::format("--region {} is smaller than one message of {} (slots of {})", o.region,
@@ -176,12 +184,14 @@ std::string check_sense(const Options& o) {
                        2 * stride);
   const std::uint64_t region = o.region ? o.region : default_region(o.max_size(), o.tx_depth);
   if (region > kMaxRegistered / (2 * o.streams))
-    return fmt::format("{} streams with 2 x {} each need over {} of registered memory: use fewer "
-                       "streams or a smaller --region",
-                       o.streams, app::format_bytes(region), app::format_bytes(kMaxRegistered));
+    return fmt::format(
+        "{} streams with 2 x {} each need over {} of registered memory: use fewer "
+        "streams or a smaller --region",
+        o.streams, app::format_bytes(region), app::format_bytes(kMaxRegistered));
   if (std::uint64_t{o.streams} * (o.tx_depth + o.rx_depth) > kMaxQueue)
-    return fmt::format("{} streams x (--tx-depth {} + --rx-depth {}) exceed a completion queue of {}",
-                       o.streams, o.tx_depth, o.rx_depth, kMaxQueue);
+    return fmt::format(
+        "{} streams x (--tx-depth {} + --rx-depth {}) exceed a completion queue of {}", o.streams,
+        o.tx_depth, o.rx_depth, kMaxQueue);
   return "";
 }
 
@@ -191,7 +201,8 @@ std::uint64_t Options::iterations_for(std::uint64_t message_size) const {
   if (forever || duration_s > 0) return 0;
   if (!all_sizes || given.contains("iters")) return iterations;
   constexpr std::uint64_t kEnough = std::uint64_t{256} << 20;
-  return std::clamp<std::uint64_t>(kEnough / std::max<std::uint64_t>(1, message_size), 16, iterations);
+  return std::clamp<std::uint64_t>(kEnough / std::max<std::uint64_t>(1, message_size), 16,
+                                   iterations);
 }
 
 bool Options::verify_for(std::uint64_t message_size) const {
@@ -264,7 +275,8 @@ Status adopt_client_params(const Message& p, Options& o) {
   asked.verb = p.verb;
   asked.metric = p.metric;
   if (p.verb != o.verb || p.metric != o.metric)
-    return fail(app::kExitFailure, fmt::format("the server runs {}, the client another test", o.test));
+    return fail(app::kExitFailure,
+                fmt::format("the server runs {}, the client another test", o.test));
   if (std::string e = compare_with_client(o, p); !e.empty()) return fail(app::kExitFailure, e);
   asked.size = p.size;
   asked.iterations = p.iterations;

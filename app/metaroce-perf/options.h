@@ -15,8 +15,8 @@ namespace metaroce::perf {
 struct Options {
   Verb verb = Verb::kWrite;
   Metric metric = Metric::kBandwidth;
-  std::string test;              // "write_bw"
-  std::string server;            // empty: this is the server
+  std::string test;    // "write_bw"
+  std::string server;  // empty: this is the server
   std::uint32_t service = 18515;
 
   std::uint64_t size = 65536;
@@ -24,13 +24,13 @@ struct Options {
   double duration_s = 0;
   bool forever = false, all_sizes = false, bidirectional = false;
   std::uint32_t streams = 1, tx_depth = 128, rx_depth = 512, cq_mod = 0;
-  std::uint64_t region = 0;      // bytes per stream; 0: default_region()
+  std::uint64_t region = 0;  // bytes per stream; 0: default_region()
   enum class Verify : std::uint8_t { kAuto, kOn, kOff } verify = Verify::kAuto;
 
   bool persistent = false, json = false, paths = false, spin = false;
   double timeout_s = 10;
   app::AttachOptions attach;
-  std::set<std::string> given;   // long names that the command line named
+  std::set<std::string> given;  // long names that the command line named
   bool help_or_version = false;
   std::string help_text;
 

@@ -19,7 +19,8 @@ inline std::uint64_t word(std::uint64_t key, std::uint64_t index) {
 
 std::uint64_t pattern_key(std::uint64_t seed, unsigned direction, std::uint32_t round,
                           std::uint32_t stream, std::uint64_t message) {
-  const std::uint64_t where = (std::uint64_t{direction} << 63) ^ (std::uint64_t{round} << 32) ^ stream;
+  const std::uint64_t where =
+      (std::uint64_t{direction} << 63) ^ (std::uint64_t{round} << 32) ^ stream;
   return mix64(mix64(seed ^ mix64(where)) ^ message);
 }
 

@@ -23,10 +23,11 @@ std::int64_t total_ns(const RunReport& r) {
   return sum;
 }
 
-void print_direction(std::FILE* out, const RoundResult& r, const char* name, const DirectionResult& d) {
+void print_direction(std::FILE* out, const RoundResult& r, const char* name,
+                     const DirectionResult& d) {
   if (!d.used) return;
-  put(out, fmt::format("{:>10}  {:<8}  {:>10}  {:>10.3f}  {:>10.1f}  {:>10.4f}  {:>9.3f}  {}", r.size,
-                       name, d.messages, app::gigabits_per_second(d.bytes, d.elapsed_ns),
+  put(out, fmt::format("{:>10}  {:<8}  {:>10}  {:>10.3f}  {:>10.1f}  {:>10.4f}  {:>9.3f}  {}",
+                       r.size, name, d.messages, app::gigabits_per_second(d.bytes, d.elapsed_ns),
                        app::mebibytes_per_second(d.bytes, d.elapsed_ns),
                        app::millions_per_second(d.messages, d.elapsed_ns),
                        static_cast<double>(d.elapsed_ns) / 1e9, r.verified ? "yes" : "no"));
@@ -51,38 +52,43 @@ ordered_json latency_json(const LatencyHistogram& h) {
 }
 
 ordered_json counts_json(const PathCounts& c) {
-  return {{"tx_packets", c.tx_packets},     {"tx_bytes", c.tx_bytes},
-          {"retransmitted_packets", c.retransmitted}, {"lost_packets", c.lost},
-          {"spurious_packets", c.spurious}, {"rx_packets", c.rx_packets},
-          {"rx_bytes", c.rx_bytes},         {"rx_out_of_order_packets", c.out_of_order}};
+  return {{"tx_packets", c.tx_packets},
+          {"tx_bytes", c.tx_bytes},
+          {"retransmitted_packets", c.retransmitted},
+          {"lost_packets", c.lost},
+          {"spurious_packets", c.spurious},
+          {"rx_packets", c.rx_packets},
+          {"rx_bytes", c.rx_bytes},
+          {"rx_out_of_order_packets", c.out_of_order}};
 }
 
 void print_counts(std::FILE* out, const std::string& name, const PathCounts& c) {
-  put(out, fmt::format("{}: sent {} packets {}, retransmitted {}, lost {}, spurious {}; received {} "
-                       "packets {}, out of order {}",
-                       name, c.tx_packets, app::format_bytes(c.tx_bytes), c.retransmitted, c.lost,
-                       c.spurious, c.rx_packets, app::format_bytes(c.rx_bytes), c.out_of_order));
+  put(out,
+      fmt::format("{}: sent {} packets {}, retransmitted {}, lost {}, spurious {}; received {} "
+                  "packets {}, out of order {}",
+                  name, c.tx_packets, app::format_bytes(c.tx_bytes), c.retransmitted, c.lost,
+                  c.spurious, c.rx_packets, app::format_bytes(c.rx_bytes), c.out_of_order));
 }
 
 }  // namespace
 
 void print_heading(std::FILE* out, const RunReport& report) {
   const Options& o = report.options;
-  put(out, fmt::format("{}{} with {}: {} stream{}, {}, tx-depth {}, rx-depth {}, cq-mod {}, region {} "
-                       "per stream",
-                       o.test, o.bidirectional ? " both ways" : "",
-                       report.peer.empty() ? "peer" : report.peer, o.streams, o.streams == 1 ? "" : "s",
-                       o.duration_s > 0 ? fmt::format("{} s", o.duration_s)
-                       : o.forever      ? "until interrupted"
-                                        : fmt::format("{} messages each", o.iterations),
-                       o.tx_depth, o.rx_depth, o.cq_mod, app::format_bytes(o.region)));
-  put(out, o.latency()
-               ? fmt::format("{:>10}  {:>8}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {}", "bytes", "samples",
-                             "min us", "p50 us", "p99 us", "p99.9 us", "max us",
-                             "verified   (half round trips)")
-               : fmt::format("{:>10}  {:<8}  {:>10}  {:>10}  {:>10}  {:>10}  {:>9}  {}", "bytes",
-                             "data", "messages", "Gb/s", "MiB/s", "Mmsg/s", "seconds",
-                             "verified   (acknowledged payload)"));
+  put(out,
+      fmt::format("{}{} with {}: {} stream{}, {}, tx-depth {}, rx-depth {}, cq-mod {}, region {} "
+                  "per stream",
+                  o.test, o.bidirectional ? " both ways" : "",
+                  report.peer.empty() ? "peer" : report.peer, o.streams, o.streams == 1 ? "" : "s",
+                  o.duration_s > 0 ? fmt::format("{} s", o.duration_s)
+                  : o.forever      ? "until interrupted"
+                                   : fmt::format("{} messages each", o.iterations),
+                  o.tx_depth, o.rx_depth, o.cq_mod, app::format_bytes(o.region)));
+  put(out, o.latency() ? fmt::format("{:>10}  {:>8}  {:>9}  {:>9}  {:>9}  {:>9}  {:>9}  {}",
+                                     "bytes", "samples", "min us", "p50 us", "p99 us", "p99.9 us",
+                                     "max us", "verified   (half round trips)")
+                       : fmt::format("{:>10}  {:<8}  {:>10}  {:>10}  {:>10}  {:>10}  {:>9}  {}",
+                                     "bytes", "data", "messages", "Gb/s", "MiB/s", "Mmsg/s",
+                                     "seconds", "verified   (acknowledged payload)"));
 }
 
 void print_round(std::FILE* out, const Options& o, const RoundResult& r) {
@@ -91,11 +97,11 @@ void print_round(std::FILE* out, const Options& o, const RoundResult& r) {
     if (h.count() == 0)
       return put(out, fmt::format("{:>10}  {:>8}  answered; latencies are with the client", r.size,
                                   r.received.messages));
-    return put(out, fmt::format("{:>10}  {:>8}  {:>9.2f}  {:>9.2f}  {:>9.2f}  {:>9.2f}  {:>9.2f}  {}",
-                                r.size, h.count(), microseconds(h.min()),
-                                microseconds(h.quantile(0.5)), microseconds(h.quantile(0.99)),
-                                microseconds(h.quantile(0.999)), microseconds(h.max()),
-                                r.verified ? "yes" : "no"));
+    return put(out,
+               fmt::format("{:>10}  {:>8}  {:>9.2f}  {:>9.2f}  {:>9.2f}  {:>9.2f}  {:>9.2f}  {}",
+                           r.size, h.count(), microseconds(h.min()), microseconds(h.quantile(0.5)),
+                           microseconds(h.quantile(0.99)), microseconds(h.quantile(0.999)),
+                           microseconds(h.max()), r.verified ? "yes" : "no"));
   }
   print_direction(out, r, "sent", r.sent);
   print_direction(out, r, "received", r.received);
@@ -111,14 +117,15 @@ void print_statistics(std::FILE* out, const RunReport& report) {
                        app::millions_per_second(total.rx_packets, ns),
                        report.statistics.paths().size()));
   for (const PathCounts& p : report.statistics.planes())
-    print_counts(out, fmt::format("plane {} ({} path{})", p.plane, p.path, p.path == 1 ? "" : "s"), p);
+    print_counts(out, fmt::format("plane {} ({} path{})", p.plane, p.path, p.path == 1 ? "" : "s"),
+                 p);
   if (!report.options.paths) return;
   for (const PathCounts& p : report.statistics.paths())
-    print_counts(out,
-                 fmt::format("path {} (plane {}, UDP source port {}, {}, SRTT {:.1f} us)", p.path,
-                             p.plane, p.source_port, p.active ? "active" : "inactive",
-                             microseconds(p.srtt_ns)),
-                 p);
+    print_counts(
+        out,
+        fmt::format("path {} (plane {}, UDP source port {}, {}, SRTT {:.1f} us)", p.path, p.plane,
+                    p.source_port, p.active ? "active" : "inactive", microseconds(p.srtt_ns)),
+        p);
 }
 
 ordered_json to_json(const RunReport& report) {
@@ -128,9 +135,9 @@ ordered_json to_json(const RunReport& report) {
   j["role"] = report.server ? "server" : "client";
   j["peer"] = report.peer;
   j["interrupted"] = report.interrupted;
-  j["parameters"] = {{"streams", o.streams},     {"tx_depth", o.tx_depth},
-                     {"rx_depth", o.rx_depth},   {"cq_mod", o.cq_mod},
-                     {"region_bytes", o.region}, {"bidirectional", o.bidirectional},
+  j["parameters"] = {{"streams", o.streams},      {"tx_depth", o.tx_depth},
+                     {"rx_depth", o.rx_depth},    {"cq_mod", o.cq_mod},
+                     {"region_bytes", o.region},  {"bidirectional", o.bidirectional},
                      {"duration_s", o.duration_s}};
   j["rounds"] = ordered_json::array();
   for (const RoundResult& r : report.rounds) {
@@ -154,8 +161,11 @@ ordered_json to_json(const RunReport& report) {
   if (!o.paths) return j;
   j["paths"] = ordered_json::array();
   for (const PathCounts& p : report.statistics.paths()) {
-    ordered_json path{{"path", p.path}, {"plane", p.plane}, {"active", p.active},
-                      {"udp_source_port", p.source_port}, {"srtt_us", microseconds(p.srtt_ns)}};
+    ordered_json path{{"path", p.path},
+                      {"plane", p.plane},
+                      {"active", p.active},
+                      {"udp_source_port", p.source_port},
+                      {"srtt_us", microseconds(p.srtt_ns)}};
     path.update(counts_json(p));
     j["paths"].push_back(path);
   }

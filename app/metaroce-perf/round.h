@@ -23,7 +23,7 @@ struct RoundResult {
   std::uint64_t size = 0;
   bool verified = false;
   DirectionResult sent, received;
-  LatencyHistogram latency;               // half round trips, in nanoseconds
+  LatencyHistogram latency;  // half round trips, in nanoseconds
 };
 
 // Bandwidth: streams of Writes or Sends. Latency: one message to and fro.

@@ -72,7 +72,8 @@ RunReport run_session(Session& session, Status status, const Io& io) {
   if (status.ok() && !session.interrupted()) {
     report.peer = session.control_peer();
     if (!report.options.json) print_heading(io.out, report);
-    status = session.server() ? server_rounds(session, report, io) : client_rounds(session, report, io);
+    status =
+        session.server() ? server_rounds(session, report, io) : client_rounds(session, report, io);
   }
   status = session.conclude(std::move(status));
   session.finish(status);
@@ -98,8 +99,8 @@ Status run_client(const Options& o, metaroce_context* ctx, const Io& io, ordered
 Status run_server(const Options& o, metaroce_context* ctx, const Io& io, ordered_json& body) {
   metaroce_listener* raw = nullptr;
   if (const int result = metaroce_listen(ctx, o.service, &raw); result < 0)
-    return app::fail(app::kExitFailure, fmt::format("cannot listen on service {}: {}", o.service,
-                                                    metaroce_error()));
+    return app::fail(app::kExitFailure,
+                     fmt::format("cannot listen on service {}: {}", o.service, metaroce_error()));
   const app::ListenerPtr listener(raw);
   if (!o.json) {
     std::fprintf(io.out, "%s: waiting for a client on service %u\n", o.test.c_str(), o.service);
@@ -115,7 +116,8 @@ Status run_server(const Options& o, metaroce_context* ctx, const Io& io, ordered
     while (status.ok() && !came && !io.stopping()) {
       status = session.accept(100, came);
       if (status.ok() && !metaroce_alive(ctx))
-        return app::fail(app::kExitFailure, "the dataplane is gone (metaroced ended); start it again");
+        return app::fail(app::kExitFailure,
+                         "the dataplane is gone (metaroced ended); start it again");
     }
     if (!came && status.ok()) break;
     if (!came) {  // something else knocked
@@ -139,7 +141,8 @@ Status run_server(const Options& o, metaroce_context* ctx, const Io& io, ordered
   body["served"] = served;
   body["failed"] = failed;
   body["last_sessions"] = std::move(sessions);
-  if (!o.json) std::fprintf(io.out, "%s: stopped; served %lu, failed %lu\n", o.test.c_str(), served, failed);
+  if (!o.json)
+    std::fprintf(io.out, "%s: stopped; served %lu, failed %lu\n", o.test.c_str(), served, failed);
   return {};
 }
 

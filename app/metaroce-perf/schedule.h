@@ -20,7 +20,9 @@ class PostSchedule {
   // the slots run out.
   PostSchedule(std::uint64_t limit, std::uint32_t depth, std::uint32_t moderation,
                std::uint64_t slots)
-      : limit_(limit), depth_(std::max(1U, depth)), slots_(std::max<std::uint64_t>(1, slots)),
+      : limit_(limit),
+        depth_(std::max(1U, depth)),
+        slots_(std::max<std::uint64_t>(1, slots)),
         moderation_(static_cast<std::uint32_t>(
             std::clamp<std::uint64_t>(moderation, 1, std::min<std::uint64_t>(depth_, slots_)))) {}
 

@@ -24,7 +24,11 @@ constexpr std::int64_t kReasonNs = 2 * kSecondNs;  // for the peer's own words a
 
 Session::Session(const Options& options, const app::Io& io, metaroce_context* ctx,
                  metaroce_listener* listener)
-    : o_(options), io_(io), ctx_(ctx), listener_(listener), control_tag_(app::next_session_tag()),
+    : o_(options),
+      io_(io),
+      ctx_(ctx),
+      listener_(listener),
+      control_tag_(app::next_session_tag()),
       first_tag_(control_tag_ + 1) {}
 
 metaroce_stream_attr Session::control_attr() const {
@@ -74,7 +78,8 @@ Status Session::register_memory() {
   const std::uint64_t bytes = o_.region * o_.streams;
   const bool both = o_.bidirectional || o_.latency();
   if (both || !server())
-    if (Status s = send_memory_.allocate(ctx_, bytes, METAROCE_ACCESS_LOCAL_WRITE, "messages to send");
+    if (Status s =
+            send_memory_.allocate(ctx_, bytes, METAROCE_ACCESS_LOCAL_WRITE, "messages to send");
         !s.ok())
       return s;
   if (both || server())
@@ -125,7 +130,8 @@ Status Session::accept(int timeout_ms, bool& came) {
   last_heard_ = last_tick_ = now_ns();
   s = control_.open(std::move(stream));
   if (s.ok() && theirs.test != hello(0).test)
-    return fail(app::kExitFailure, fmt::format("the client asks for another test than {}", o_.test));
+    return fail(app::kExitFailure,
+                fmt::format("the client asks for another test than {}", o_.test));
   return s;
 }
 
@@ -208,8 +214,9 @@ Status Session::connect_streams() {
   for (std::uint32_t i = 0; i < o_.streams; ++i) {
     app::StreamPtr stream;
     app::Hello theirs;
-    if (Status s = app::connect_stream(ctx_, o_.server, o_.service, data_attr(),
-                                       hello(round_ << 16 | (i + 1)), o_.timeout_ms(), stream, theirs);
+    if (Status s =
+            app::connect_stream(ctx_, o_.server, o_.service, data_attr(),
+                                hello(round_ << 16 | (i + 1)), o_.timeout_ms(), stream, theirs);
         !s.ok())
       return s;
     add_stream(std::move(stream));
@@ -232,7 +239,8 @@ Status Session::accept_streams() {
     const Status s = app::accept_stream(listener_, data_attr(), hello(0), 100, stream, theirs);
     if (!s.ok() && !stream) return s;
     // Anyone else was told that we are busy.
-    if (s.ok() && stream && theirs.session == session_ && theirs.stream == (round_ << 16 | (next + 1)))
+    if (s.ok() && stream && theirs.session == session_ &&
+        theirs.stream == (round_ << 16 | (next + 1)))
       add_stream(std::move(stream));
   }
   statistics_.begin(streams_[0].get());
@@ -302,9 +310,14 @@ Status Session::handle(const Message& m) {
   if (m.magic != Message::kMagic || m.version != Message::kVersion)
     return fail(app::kExitFailure, "the peer sent a control message of another version");
   switch (m.kind) {
-    case MessageKind::kTick: return {};
-    case MessageKind::kDone: done_ = m; return {};
-    case MessageKind::kVerified: verified_ = m; return {};
+    case MessageKind::kTick:
+      return {};
+    case MessageKind::kDone:
+      done_ = m;
+      return {};
+    case MessageKind::kVerified:
+      verified_ = m;
+      return {};
     case MessageKind::kStop:
       stop_ = true;
       if (m.interrupted && !interrupted_) {
@@ -317,7 +330,9 @@ Status Session::handle(const Message& m) {
       failed_by_peer_ = true;
       return fail(m.code == 0 || m.code > app::kExitPeerLost ? int{app::kExitFailure} : int{m.code},
                   fmt::format("the {} says: {}", server() ? "client" : "server", m.text_view()));
-    default: inbox_ = m; return {};
+    default:
+      inbox_ = m;
+      return {};
   }
 }
 
@@ -385,8 +400,9 @@ Status Session::expect(MessageKind kind, Message& out) {
     }
     if (!lost_.ok()) return lost_;
     if (now_ns() > deadline)
-      return fail(app::kExitPeerLost, fmt::format("no answer from the peer for {:.0f} s",
-                                                  static_cast<double>(grace_ns(o_.max_size())) / 1e9));
+      return fail(app::kExitPeerLost,
+                  fmt::format("no answer from the peer for {:.0f} s",
+                              static_cast<double>(grace_ns(o_.max_size())) / 1e9));
     sleep_idle();
   }
   return {};
@@ -394,14 +410,17 @@ Status Session::expect(MessageKind kind, Message& out) {
 
 std::string Session::control_peer() const {
   metaroce_conn_stats stats{};
-  if (!control_.stream() || metaroce_get_conn_stats(control_.stream(), &stats) < 0) return o_.server;
+  if (!control_.stream() || metaroce_get_conn_stats(control_.stream(), &stats) < 0)
+    return o_.server;
   stats.peer[sizeof stats.peer - 1] = '\0';
   return stats.peer;
 }
 
 void Session::sleep_idle() {
-  if (o_.attach.embed.empty()) control_.sleep(50);
-  else sched_yield();  // an inline dataplane moves only while polled
+  if (o_.attach.embed.empty())
+    control_.sleep(50);
+  else
+    sched_yield();  // an inline dataplane moves only while polled
 }
 
 Status Session::conclude(Status status) {

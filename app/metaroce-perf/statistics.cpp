@@ -7,7 +7,9 @@ namespace metaroce::perf {
 namespace {
 
 // A path that was replaced in between restarts its counters: never a negative difference.
-std::uint64_t since(std::uint64_t now, std::uint64_t before) { return now >= before ? now - before : now; }
+std::uint64_t since(std::uint64_t now, std::uint64_t before) {
+  return now >= before ? now - before : now;
+}
 
 }  // namespace
 
@@ -60,8 +62,10 @@ void Statistics::end(metaroce_stream* stream) {
     const auto same = std::find_if(paths_.begin(), paths_.end(), [&c](const PathCounts& x) {
       return x.path == c.path && x.plane == c.plane;
     });
-    if (same == paths_.end()) paths_.push_back(c);
-    else same->add(c);
+    if (same == paths_.end())
+      paths_.push_back(c);
+    else
+      same->add(c);
   }
 }
 

@@ -7,8 +7,8 @@
 #include <memory>
 #include <utility>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include "api/server/session_server.h"
@@ -67,8 +67,10 @@ void serve(Runtime& runtime, SessionServer& server) {
       for (auto& h : runtime.hosts()) h->control().shutdown(now + kDrainLimit / 2);
     }
     const unsigned moved = server.poll(now);
-    if (runtime.inline_progress()) runtime.inline_pass();
-    else runtime.control_pass(now);
+    if (runtime.inline_progress())
+      runtime.inline_pass();
+    else
+      runtime.control_pass(now);
     if (stop_at != kNever) {
       bool done = server.idle();
       for (auto& h : runtime.hosts()) done &= h->control().drained();
@@ -115,8 +117,10 @@ int run(const Options& o, const config::DaemonConfig& c) {
   fmt::print(stderr, "metaroced: ready on {}\n", c.control.socket);
   serve(*runtime, *server);
   const nlohmann::json summary = summarise(*runtime, *server);
-  if (o.json) fmt::print("{}\n", summary.dump(2));
-  else fmt::print(stderr, "metaroced: stopped; {}\n", progress_line(*runtime, *server));
+  if (o.json)
+    fmt::print("{}\n", summary.dump(2));
+  else
+    fmt::print(stderr, "metaroced: stopped; {}\n", progress_line(*runtime, *server));
   runtime.reset();  // the lcores stop before the memory of the sessions goes
   server.reset();
   return kExitOk;
@@ -124,15 +128,20 @@ int run(const Options& o, const config::DaemonConfig& c) {
 
 int main_with(int argc, char** argv) {
   Options o;
-  CLI::App app{"MetaRoCE dataplane daemon: owns the ports, serves applications over a Unix socket."};
-  app.add_option("-c,--config", o.config, "Configuration file (YAML). Default: one host on a looped-back ring");
+  CLI::App app{
+      "MetaRoCE dataplane daemon: owns the ports, serves applications over a Unix socket."};
+  app.add_option("-c,--config", o.config,
+                 "Configuration file (YAML). Default: one host on a looped-back ring");
   app.add_flag("--check", o.check, "Check the configuration and exit: 0 good, 2 not");
-  app.add_flag("--print-defaults", o.print_defaults, "Print a commented configuration with all defaults and exit");
+  app.add_flag("--print-defaults", o.print_defaults,
+               "Print a commented configuration with all defaults and exit");
   app.add_flag("--json", o.json, "Print one JSON document with all counters on stdout at the end");
   app.set_version_flag("--version", METAROCE_VERSION);
-  app.footer("Exit codes: 0 stopped by SIGINT or SIGTERM, or check passed; 1 start-up failed; 2 usage or configuration.\n"
-             "SIGINT or SIGTERM drains for at most 2 s; a second one ends at once.\n"
-             "SIGUSR1 writes one line with all counters and objects, as JSON, to stderr.");
+  app.footer(
+      "Exit codes: 0 stopped by SIGINT or SIGTERM, or check passed; 1 start-up failed; 2 usage or "
+      "configuration.\n"
+      "SIGINT or SIGTERM drains for at most 2 s; a second one ends at once.\n"
+      "SIGUSR1 writes one line with all counters and objects, as JSON, to stderr.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) {
@@ -142,7 +151,9 @@ int main_with(int argc, char** argv) {
     fmt::print("{}", config::print_defaults());
     return kExitOk;
   }
-  auto loaded = o.config.empty() ? config::load_text("built-in default", config::default_config_text()) : config::load_file(o.config);
+  auto loaded = o.config.empty()
+                    ? config::load_text("built-in default", config::default_config_text())
+                    : config::load_file(o.config);
   if (!loaded) {
     fmt::print(stderr, "{}\n", loaded.error());
     return kExitUsage;

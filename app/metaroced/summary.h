@@ -1,5 +1,5 @@
-// What the daemon says about itself: one progress line, and all counters and objects as JSON (at the
-// end, and on SIGUSR1).
+// What the daemon says about itself: one progress line, and all counters and objects as JSON (at
+// the end, and on SIGUSR1).
 #pragma once
 
 #include <string>

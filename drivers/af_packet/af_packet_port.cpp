@@ -4,7 +4,8 @@
 //  - The driver copies up to framesz - 32 bytes into an mbuf, and refuses smaller ones: the receive
 //    pool follows the slot, so that a larger frame (somebody raised the MTU behind our back) is cut
 //    by the kernel and dropped by the parser, and cannot overflow.
-//  - It reports 1518 bytes and refuses an MTU above 1500, yet passes what fits a slot: no MTU is set.
+//  - It reports 1518 bytes and refuses an MTU above 1500, yet passes what fits a slot: no MTU is
+//  set.
 //  - The local kernel leaves UDP checksums half done on veth: `ethtool -K <if> tx off` where a
 //    program of this host talks to the port.
 //  - Several queue pairs: PACKET_FANOUT_HASH spreads flows by the kernel's hash, not by UDP port.
@@ -15,9 +16,12 @@
 
 namespace metaroce::drivers {
 
-const PortCapabilities k_af_packet_row = {
-    .kind = PortKind::kAfPacket, .name = "af_packet", .max_queues = 16,
-    .multi_segment_tx = Support::kYes, .max_frame = 16000, .needs_root = true};
+const PortCapabilities k_af_packet_row = {.kind = PortKind::kAfPacket,
+                                          .name = "af_packet",
+                                          .max_queues = 16,
+                                          .multi_segment_tx = Support::kYes,
+                                          .max_frame = 16000,
+                                          .needs_root = true};
 
 namespace {
 class AfPacketPort final : public Port {
@@ -27,12 +31,15 @@ class AfPacketPort final : public Port {
 
  protected:
   Status create(std::uint16_t& id) override {
-    if (Status s = check_interface(config_.name, config_.device, frame_bytes(config_.payload_mtu) - 18); !s.ok())
+    if (Status s =
+            check_interface(config_.name, config_.device, frame_bytes(config_.payload_mtu) - 18);
+        !s.ok())
       return s;
     slot_ = (frame_room() + 80 + 255) / 256 * 256;
     const std::string args =
-        fmt::format("iface={},qpairs={},framesz={},blocksz={},framecnt={},qdisc_bypass=1{}", config_.device,
-                    config_.queues, slot_, slot_ * 16, std::max(config_.rx_descriptors, config_.tx_descriptors), more_args());
+        fmt::format("iface={},qpairs={},framesz={},blocksz={},framecnt={},qdisc_bypass=1{}",
+                    config_.device, config_.queues, slot_, slot_ * 16,
+                    std::max(config_.rx_descriptors, config_.tx_descriptors), more_args());
     Status s = attach("vdev", vdev_name("net_af_packet"), args, id);
     if (!s.ok()) s.message += "; af_packet needs CAP_NET_RAW";
     return s;
@@ -48,6 +55,8 @@ class AfPacketPort final : public Port {
 };
 }  // namespace
 
-std::unique_ptr<Port> make_af_packet(PortConfig c) { return std::make_unique<AfPacketPort>(std::move(c)); }
+std::unique_ptr<Port> make_af_packet(PortConfig c) {
+  return std::make_unique<AfPacketPort>(std::move(c));
+}
 
 }  // namespace metaroce::drivers

@@ -10,12 +10,14 @@
 namespace metaroce::drivers {
 namespace {
 constexpr std::uint32_t kXdpMaxFrame = 3520;  // 4096 - mbuf, pool header and headrooms
-constexpr std::uint32_t kXdpFillRing = 4096;   // the driver fills it whatever the descriptors
-}
+constexpr std::uint32_t kXdpFillRing = 4096;  // the driver fills it whatever the descriptors
+}  // namespace
 
-const PortCapabilities k_af_xdp_row = {
-    .kind = PortKind::kAfXdp, .name = "af_xdp", .max_queues = 0,
-    .max_frame = kXdpMaxFrame, .needs_root = true};
+const PortCapabilities k_af_xdp_row = {.kind = PortKind::kAfXdp,
+                                       .name = "af_xdp",
+                                       .max_queues = 0,
+                                       .max_frame = kXdpMaxFrame,
+                                       .needs_root = true};
 
 namespace {
 class AfXdpPort final : public Port {
@@ -25,12 +27,16 @@ class AfXdpPort final : public Port {
 
  protected:
   Status create(std::uint16_t& id) override {
-    if (Status s = check_interface(config_.name, config_.device, frame_bytes(config_.payload_mtu) - 18); !s.ok())
+    if (Status s =
+            check_interface(config_.name, config_.device, frame_bytes(config_.payload_mtu) - 18);
+        !s.ok())
       return s;
-    const std::string args = fmt::format("iface={},start_queue=0,queue_count={},busy_budget=0{}", config_.device,
-                                         config_.queues, more_args());
+    const std::string args = fmt::format("iface={},start_queue=0,queue_count={},busy_budget=0{}",
+                                         config_.device, config_.queues, more_args());
     Status s = attach("vdev", vdev_name("net_af_xdp"), args, id);
-    if (!s.ok()) s.message += "; af_xdp needs root, and as many combined channels as queue pairs (`ethtool -l`)";
+    if (!s.ok())
+      s.message +=
+          "; af_xdp needs root, and as many combined channels as queue pairs (`ethtool -l`)";
     return s;
   }
   void destroy() override { detach("vdev", vdev_name("net_af_xdp")); }
@@ -42,6 +48,8 @@ class AfXdpPort final : public Port {
 };
 }  // namespace
 
-std::unique_ptr<Port> make_af_xdp(PortConfig c) { return std::make_unique<AfXdpPort>(std::move(c)); }
+std::unique_ptr<Port> make_af_xdp(PortConfig c) {
+  return std::make_unique<AfXdpPort>(std::move(c));
+}
 
 }  // namespace metaroce::drivers

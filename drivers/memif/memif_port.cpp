@@ -7,7 +7,8 @@
 //  - Both ends in one process (tests): open the server first, the driver shares one socket object.
 //  - A buffer (bsize) holds a whole frame, so that a frame is one segment on arrival.
 //  - The driver frees a listening socket without closing it or telling EAL's interrupt thread (seen
-//    with 22.11): the next client that knocks is answered from freed memory. See silence_listener().
+//    with 22.11): the next client that knocks is answered from freed memory. See
+//    silence_listener().
 //  - The driver reports 1518 bytes and fails to configure a larger MTU, yet passes what fits a
 //    buffer: no MTU is set. It copies: payload may lie in memory that EAL does not know. (Its
 //    zero-copy mode hands out offsets into EAL memory and is refused here for that reason.)
@@ -34,10 +35,14 @@
 
 namespace metaroce::drivers {
 
-const PortCapabilities k_memif_row = {
-    .kind = PortKind::kMemif, .name = "memif", .max_queues = 255,
-    // [MR-3.1.12]
-    .multi_segment_tx = Support::kYes, .max_frame = 65472, .memory_link = true, .reconnect = true};
+const PortCapabilities k_memif_row = {.kind = PortKind::kMemif,
+                                      .name = "memif",
+                                      .max_queues = 255,
+                                      // [MR-3.1.12]
+                                      .multi_segment_tx = Support::kYes,
+                                      .max_frame = 65472,
+                                      .memory_link = true,
+                                      .reconnect = true};
 
 namespace {
 
@@ -50,7 +55,8 @@ bool somebody_listens(const std::string& path) {
   std::memcpy(a.sun_path, path.c_str(), path.size());
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return true;
-  const bool dead = connect(fd, reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0 && errno == ECONNREFUSED;
+  const bool dead =
+      connect(fd, reinterpret_cast<const sockaddr*>(&a), sizeof a) != 0 && errno == ECONNREFUSED;
   ::close(fd);
   return !dead;
 }
@@ -67,7 +73,8 @@ bool listens_on(int fd, const std::string& name) {
   const bool path = name.front() == '/';
   const std::size_t used = bytes - offsetof(sockaddr_un, sun_path);
   if (path) return name == std::string(a.sun_path, strnlen(a.sun_path, used));
-  return used == name.size() + 1 && a.sun_path[0] == '\0' && name.compare(0, name.size(), a.sun_path + 1, name.size()) == 0;
+  return used == name.size() + 1 && a.sun_path[0] == '\0' &&
+         name.compare(0, name.size(), a.sun_path + 1, name.size()) == 0;
 }
 
 std::atomic<std::uint32_t> g_alarms{0};
@@ -138,20 +145,27 @@ class MemifPort final : public Port {
     const std::string& socket_name = config_.device;
     if (socket_name.empty() || socket_name.size() >= sizeof(sockaddr_un::sun_path) - 1 ||
         socket_name.find(',') != std::string::npos)
-      return Status::error(Errc::kInvalid, fmt::format("port {}: \"{}\" is not a memif socket: give a path or a name "
-                                                       "of up to 106 characters", config_.name, socket_name));
+      return Status::error(
+          Errc::kInvalid,
+          fmt::format("port {}: \"{}\" is not a memif socket: give a path or a name "
+                      "of up to 106 characters",
+                      config_.name, socket_name));
     if (config_.args.find("zero-copy=yes") != std::string::npos)
-      return Status::error(Errc::kNotSupported, fmt::format("port {}: memif zero-copy reaches EAL memory only, not "
-                                                            "registered memory: remove zero-copy=yes", config_.name));
+      return Status::error(Errc::kNotSupported,
+                           fmt::format("port {}: memif zero-copy reaches EAL memory only, not "
+                                       "registered memory: remove zero-copy=yes",
+                                       config_.name));
     const bool path = socket_name.front() == '/';
-    if (path && config_.memif_server && access(socket_name.c_str(), F_OK) == 0 && !somebody_listens(socket_name))
+    if (path && config_.memif_server && access(socket_name.c_str(), F_OK) == 0 &&
+        !somebody_listens(socket_name))
       unlink(socket_name.c_str());
     const std::uint32_t buffer = (frame_room() + 63) / 64 * 64;
-    const int log2_ring = std::countr_zero(std::max(config_.rx_descriptors, config_.tx_descriptors));
+    const int log2_ring =
+        std::countr_zero(std::max(config_.rx_descriptors, config_.tx_descriptors));
     const std::string args =
         fmt::format("role={},id={},socket={},socket-abstract={},bsize={},rsize={}{}",
-                    config_.memif_server ? "server" : "client", config_.memif_id, socket_name, path ? "no" : "yes",
-                    buffer, log2_ring, more_args());
+                    config_.memif_server ? "server" : "client", config_.memif_id, socket_name,
+                    path ? "no" : "yes", buffer, log2_ring, more_args());
     Status s = attach("vdev", vdev_name("net_memif"), args, id);
     if (s.ok()) {
       joined_ = true;

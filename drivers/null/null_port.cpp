@@ -5,9 +5,12 @@
 namespace metaroce::drivers {
 
 const PortCapabilities k_null_row = {
-    .kind = PortKind::kNull, .name = "null", .max_queues = 1024,
+    .kind = PortKind::kNull,
+    .name = "null",
+    .max_queues = 1024,
     .multi_segment_tx = Support::kYes,  // whatever it is, it is freed
-    .max_frame = 65535, .memory_link = true};
+    .max_frame = 65535,
+    .memory_link = true};
 
 namespace {
 class NullPort final : public Port {

@@ -6,10 +6,17 @@
 
 namespace metaroce::drivers {
 
-const PortCapabilities k_pci_row = {
-    .kind = PortKind::kPci, .name = "pci", .rx_checksum = Support::kDevice, .tx_checksum = Support::kDevice,
-    .max_queues = 0, .steering = Support::kDevice, .scatter = Support::kDevice,
-    .multi_segment_tx = Support::kDevice, .max_frame = 0, .needs_root = true, .needs_hugepages = true};
+const PortCapabilities k_pci_row = {.kind = PortKind::kPci,
+                                    .name = "pci",
+                                    .rx_checksum = Support::kDevice,
+                                    .tx_checksum = Support::kDevice,
+                                    .max_queues = 0,
+                                    .steering = Support::kDevice,
+                                    .scatter = Support::kDevice,
+                                    .multi_segment_tx = Support::kDevice,
+                                    .max_frame = 0,
+                                    .needs_root = true,
+                                    .needs_hugepages = true};
 
 namespace {
 class PciPort final : public Port {
@@ -20,10 +27,14 @@ class PciPort final : public Port {
  protected:
   Status create(std::uint16_t& id) override {
     if (config_.device.empty())
-      return Status::error(Errc::kInvalid, fmt::format("port {}: a pci port needs its address, such as 0000:3b:00.0", config_.name));
+      return Status::error(
+          Errc::kInvalid,
+          fmt::format("port {}: a pci port needs its address, such as 0000:3b:00.0", config_.name));
     Status s = attach("pci", config_.device, config_.args, id);
     if (!s.ok())
-      s.message += "; check that it is listed by `dpdk-devbind.py -s`, bound to vfio-pci and on the allow list";
+      s.message +=
+          "; check that it is listed by `dpdk-devbind.py -s`, bound to vfio-pci and on the allow "
+          "list";
     return s;
   }
   void destroy() override { detach("pci", config_.device); }

@@ -12,11 +12,16 @@
 
 namespace metaroce::drivers {
 
-const PortCapabilities k_tap_row = {
-    .kind = PortKind::kTap, .name = "tap",
-    .rx_checksum = Support::kYes, .tx_checksum = Support::kYes,  // by the driver, in software
-    .max_queues = 16, .steering = Support::kDevice, .scatter = Support::kYes,
-    .multi_segment_tx = Support::kYes, .max_frame = compat::kTapMaxFrame, .needs_root = true};
+const PortCapabilities k_tap_row = {.kind = PortKind::kTap,
+                                    .name = "tap",
+                                    .rx_checksum = Support::kYes,
+                                    .tx_checksum = Support::kYes,  // by the driver, in software
+                                    .max_queues = 16,
+                                    .steering = Support::kDevice,
+                                    .scatter = Support::kYes,
+                                    .multi_segment_tx = Support::kYes,
+                                    .max_frame = compat::kTapMaxFrame,
+                                    .needs_root = true};
 
 namespace {
 class TapPort final : public Port {
@@ -27,11 +32,16 @@ class TapPort final : public Port {
  protected:
   Status create(std::uint16_t& id) override {
     if (!valid_interface_name(config_.device))
-      return Status::error(Errc::kInvalid, fmt::format("port {}: \"{}\" is not an interface name (1 to 15 characters)",
-                                                       config_.name, config_.device));
+      return Status::error(
+          Errc::kInvalid,
+          fmt::format("port {}: \"{}\" is not an interface name (1 to 15 characters)", config_.name,
+                      config_.device));
     if (if_nametoindex(config_.device.c_str()) != 0)
-      return Status::error(Errc::kBusy, fmt::format("port {}: interface {} exists already; a tap port makes its own: "
-                                                    "choose another name", config_.name, config_.device));
+      return Status::error(
+          Errc::kBusy,
+          fmt::format("port {}: interface {} exists already; a tap port makes its own: "
+                      "choose another name",
+                      config_.name, config_.device));
     Status s = attach("vdev", vdev_name("net_tap"), "iface=" + config_.device + more_args(), id);
     if (!s.ok()) s.message += "; tap needs CAP_NET_ADMIN and /dev/net/tun";
     return s;

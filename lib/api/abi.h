@@ -32,25 +32,25 @@ inline constexpr std::uint32_t kMagic = 0x4d524341;  // "MRCA"
 inline constexpr std::uint16_t kVersion = 1;
 
 enum class RequestKind : std::uint16_t {
-  kAttach = 1,     // host                                -> client's block (fd), groups, capacity
-  kAlloc,          // length                              -> id, length mapped, fd
-  kRegister,       // id, va, access                      -> key
-  kFree,           // id
-  kCreateCq,       // depth                               -> id, block (fd), wake (fd), capacity
-  kDestroyCq,      // id
-  kKickCq,         // id: make the queue's descriptor readable (no reply)
-  kListen,         // service
-  kUnlisten,       // service
-  kAccept,         // request, stream spec                -> stream, group, peer
-  kReject,         // request (no reply)
-  kConnect,        // peer, service, spec, timeout        -> stream, group, private data
-  kClose,          // id = stream, timeout
-  kStats,          // id = stream, first path             -> Stats
-  kMovePath,       // id = stream, first path = which, service = UDP source port (0: draw one)
+  kAttach = 1,  // host                                -> client's block (fd), groups, capacity
+  kAlloc,       // length                              -> id, length mapped, fd
+  kRegister,    // id, va, access                      -> key
+  kFree,        // id
+  kCreateCq,    // depth                               -> id, block (fd), wake (fd), capacity
+  kDestroyCq,   // id
+  kKickCq,      // id: make the queue's descriptor readable (no reply)
+  kListen,      // service
+  kUnlisten,    // service
+  kAccept,      // request, stream spec                -> stream, group, peer
+  kReject,      // request (no reply)
+  kConnect,     // peer, service, spec, timeout        -> stream, group, private data
+  kClose,       // id = stream, timeout
+  kStats,       // id = stream, first path             -> Stats
+  kMovePath,    // id = stream, first path = which, service = UDP source port (0: draw one)
 };
 inline constexpr auto kLastRequest = RequestKind::kMovePath;
 
-inline constexpr std::size_t kHostBytes = 64;      // name of a host with its final zero
+inline constexpr std::size_t kHostBytes = 64;  // name of a host with its final zero
 inline constexpr std::size_t kPrivateBytes = 128;
 
 struct StreamSpec {
@@ -64,11 +64,11 @@ struct StreamSpec {
 struct Request {
   std::uint32_t magic;
   std::uint16_t version;
-  std::uint16_t kind;       // RequestKind
-  std::uint64_t token;      // chosen by the client, not 0 where a reply is wanted
+  std::uint16_t kind;   // RequestKind
+  std::uint64_t token;  // chosen by the client, not 0 where a reply is wanted
   std::uint32_t id;
   std::uint32_t service;
-  std::uint64_t request;    // from a kConnectRequest event
+  std::uint64_t request;  // from a kConnectRequest event
   std::uint64_t length;
   std::uint64_t va;
   std::uint32_t access;
@@ -92,20 +92,20 @@ enum class MessageKind : std::uint16_t {
 struct Message {
   std::uint32_t magic;
   std::uint16_t version;
-  std::uint16_t kind;       // MessageKind
+  std::uint16_t kind;  // MessageKind
   std::uint64_t token;
-  std::uint8_t status;      // ControlStatus
-  std::uint8_t work_status; // WorkStatus
+  std::uint8_t status;       // ControlStatus
+  std::uint8_t work_status;  // WorkStatus
   std::uint16_t private_length;
-  std::uint32_t id;         // memory, queue
-  std::uint32_t key;        // lkey and rkey
+  std::uint32_t id;   // memory, queue
+  std::uint32_t key;  // lkey and rkey
   StreamHandle stream;
   std::uint32_t group;
   std::uint32_t groups;
-  std::uint32_t capacity;   // entries of each ring of the block
+  std::uint32_t capacity;  // entries of each ring of the block
   std::uint32_t service;
   std::uint64_t request;
-  std::uint64_t length;     // bytes to map
+  std::uint64_t length;  // bytes to map
   std::uint32_t peer_v6;
   std::uint32_t reserved;
   std::array<std::uint8_t, 16> peer;
@@ -126,7 +126,7 @@ struct PathEntry {
 inline constexpr std::uint32_t kPathsPerStats = 16;
 struct Stats {
   std::uint32_t streams;
-  std::uint32_t paths;      // of the connection; `entries` from first_path on follow
+  std::uint32_t paths;  // of the connection; `entries` from first_path on follow
   std::uint64_t acked_bytes, tx_packets, rtx_packets, lost_packets, spurious_packets;
   std::uint64_t rx_packets, rx_bytes, rx_out_of_order, rx_duplicates, rx_drops;
   std::uint32_t entries, reserved;
@@ -170,9 +170,9 @@ struct RingPlace {
 };
 template <typename T>
 RingPlace<T> ring_at(std::byte* block, std::uint32_t capacity, std::uint32_t group, Lane lane) {
-  std::byte* p = block + kHeaderBytes +
-                 (2 * std::size_t{group} + static_cast<std::uint32_t>(lane)) *
-                     ring_stride<T>(capacity);
+  std::byte* p =
+      block + kHeaderBytes +
+      (2 * std::size_t{group} + static_cast<std::uint32_t>(lane)) * ring_stride<T>(capacity);
   return {reinterpret_cast<RingHeader*>(p), reinterpret_cast<T*>(p + sizeof(RingHeader))};
 }
 

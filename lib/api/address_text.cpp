@@ -38,8 +38,9 @@ bool parse_v4(std::string_view text, std::string_view whole, IpAddress& out, std
     const auto bad = text.find_first_not_of("0123456789.");
     error = bad == std::string_view::npos
                 ? quoted(text) + " is not an IPv4 address: four numbers 0..255 are needed"
-                : quoted(text) + " is not an address literal: names are not looked up, give the "
-                                 "IPv4 or IPv6 address of a plane";
+                : quoted(text) +
+                      " is not an address literal: names are not looked up, give the "
+                      "IPv4 or IPv6 address of a plane";
     return false;
   }
   out = a;

@@ -180,16 +180,16 @@ const Section& faults_section() {
 
 const Section& root_section() {
   using T = DaemonConfig;
-  static const Section s = make_section<T>(
-      "Configuration of metaroced and of the embedded library.",
-      {
-          section("eal", &T::eal, eal_section()),
-          section("control", &T::control, control_section()),
-          sections("hosts", &T::hosts, host_section(), 1, 64).must(),
-          section("transport", &T::transport, transport_section()),
-          section("limits", &T::limits, limits_section()),
-          section("faults", &T::faults, faults_section()),
-      });
+  static const Section s =
+      make_section<T>("Configuration of metaroced and of the embedded library.",
+                      {
+                          section("eal", &T::eal, eal_section()),
+                          section("control", &T::control, control_section()),
+                          sections("hosts", &T::hosts, host_section(), 1, 64).must(),
+                          section("transport", &T::transport, transport_section()),
+                          section("limits", &T::limits, limits_section()),
+                          section("faults", &T::faults, faults_section()),
+                      });
   return s;
 }
 

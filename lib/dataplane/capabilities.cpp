@@ -21,8 +21,9 @@ std::string capability_table(std::span<const PortCapabilities> rows) {
   for (const PortCapabilities& c : rows)
     s += fmt::format("| {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |\n", c.name,
                      text(c.rx_checksum), text(c.tx_checksum), text(c.max_queues), text(c.steering),
-                     text(c.scatter), text(c.multi_segment_tx), text(c.max_frame), text(c.needs_root),
-                     text(c.needs_hugepages), text(c.memory_link), text(c.reconnect));
+                     text(c.scatter), text(c.multi_segment_tx), text(c.max_frame),
+                     text(c.needs_root), text(c.needs_hugepages), text(c.memory_link),
+                     text(c.reconnect));
   return s;
 }
 

@@ -22,11 +22,11 @@ struct PortCapabilities {
   Support steering = Support::kNo;     // by UDP destination port (rte_flow)
   Support scatter = Support::kNo;      // a frame may arrive in several segments
   Support multi_segment_tx = Support::kNo;
-  std::uint32_t max_frame = 0;         // bytes without FCS; 0 = device
-  bool needs_root = false;             // or the capability named in the documentation
+  std::uint32_t max_frame = 0;  // bytes without FCS; 0 = device
+  bool needs_root = false;      // or the capability named in the documentation
   bool needs_hugepages = false;
-  bool memory_link = false;            // both ends share memory: no UDP checksum needed
-  bool reconnect = false;              // the owner must call reconnect() after the peer died
+  bool memory_link = false;  // both ends share memory: no UDP checksum needed
+  bool reconnect = false;    // the owner must call reconnect() after the peer died
 };
 
 // Markdown table, one row each.

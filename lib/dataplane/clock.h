@@ -22,7 +22,8 @@ class Clock {
     mult_ = (static_cast<Uint128>(kSecond) << 32) / rte_get_tsc_hz();
   }
   [[nodiscard]] Nanos now() const {
-    return base_ns_ + static_cast<Nanos>((static_cast<Uint128>(rte_rdtsc() - base_tsc_) * mult_) >> 32);
+    return base_ns_ +
+           static_cast<Nanos>((static_cast<Uint128>(rte_rdtsc() - base_tsc_) * mult_) >> 32);
   }
 
  private:

@@ -47,38 +47,56 @@ Status check_lcores(const EalConfig& c, const HostFacts& host) {
   std::set<unsigned> lcores = {c.main_lcore};
   for (const LcorePin& w : c.workers) {
     if (w.lcore >= RTE_MAX_LCORE || c.main_lcore >= RTE_MAX_LCORE)
-      return Status::error(Errc::kInvalid, fmt::format("lcore {} is out of range: use 0 to {}",
-                                                       std::max(w.lcore, c.main_lcore), RTE_MAX_LCORE - 1));
+      return Status::error(Errc::kInvalid,
+                           fmt::format("lcore {} is out of range: use 0 to {}",
+                                       std::max(w.lcore, c.main_lcore), RTE_MAX_LCORE - 1));
     if (!lcores.insert(w.lcore).second)
       return Status::error(Errc::kInvalid,
                            fmt::format("lcore {} is named twice, or is the main lcore", w.lcore));
     if (!contains(host.allowed_cpus, w.cpu))
       return Status::error(
-          Errc::kInvalid, fmt::format("lcore {} wants CPU {}, but this process may use CPUs {} only "
-                                      "(see taskset, cpuset)",
-                                      w.lcore, w.cpu, join(host.allowed_cpus)));
+          Errc::kInvalid,
+          fmt::format("lcore {} wants CPU {}, but this process may use CPUs {} only "
+                      "(see taskset, cpuset)",
+                      w.lcore, w.cpu, join(host.allowed_cpus)));
   }
   return {};
 }
 
 // Options that this file decides; two opinions would end in EAL's own, less clear, errors.
 Status check_extra(const EalConfig& c) {
-  static constexpr const char* kOurs[] = {"-l", "-c", "-m", "--lcores", "--main-lcore", "--in-memory",
-                                          "--no-huge", "--no-shconf", "--file-prefix", "--no-pci",
-                                          "-a", "--allow", "--iova-mode", "--proc-type",
-                                          "--legacy-mem", "--socket-mem", "--no-telemetry"};
+  static constexpr const char* kOurs[] = {"-l",
+                                          "-c",
+                                          "-m",
+                                          "--lcores",
+                                          "--main-lcore",
+                                          "--in-memory",
+                                          "--no-huge",
+                                          "--no-shconf",
+                                          "--file-prefix",
+                                          "--no-pci",
+                                          "-a",
+                                          "--allow",
+                                          "--iova-mode",
+                                          "--proc-type",
+                                          "--legacy-mem",
+                                          "--socket-mem",
+                                          "--no-telemetry"};
   for (const std::string& e : c.extra)
     for (const char* o : kOurs)
       if (e == o || e.starts_with(std::string(o) + "="))
-        return Status::error(Errc::kInvalid,
-                             fmt::format("EAL option {} is decided by the configuration: use its own "
-                                         "key instead of the extra arguments", e));
+        return Status::error(
+            Errc::kInvalid,
+            fmt::format("EAL option {} is decided by the configuration: use its own "
+                        "key instead of the extra arguments",
+                        e));
   return {};
 }
 
 Status choose_memory(const EalConfig& c, const HostFacts& host, MemoryMode& mode) {
   const std::uint64_t wanted = c.memory_mb * kMiB;
-  if (c.memory_mb == 0) return Status::error(Errc::kInvalid, "memory: 0 MB is not enough, use 256 or more");
+  if (c.memory_mb == 0)
+    return Status::error(Errc::kInvalid, "memory: 0 MB is not enough, use 256 or more");
   mode = c.memory;
   if (mode == MemoryMode::kAuto)
     mode = host.free_hugepage_bytes >= wanted ? MemoryMode::kInMemory : MemoryMode::kNoHuge;
@@ -135,7 +153,8 @@ HostFacts read_host_facts() {
   std::error_code ec;
   for (const auto& d : std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", ec)) {
     const std::string name = d.path().filename();  // hugepages-2048kB
-    const std::uint64_t size = std::strtoull(name.c_str() + std::min<std::size_t>(10, name.size()), nullptr, 10) * 1024;
+    const std::uint64_t size =
+        std::strtoull(name.c_str() + std::min<std::size_t>(10, name.size()), nullptr, 10) * 1024;
     const std::uint64_t free = read_number(d.path() / "free_hugepages") * size;
     h.free_hugepage_bytes += free;
     if (free != 0) h.hugepage_bytes = std::max(h.hugepage_bytes, size);
@@ -149,7 +168,8 @@ HostFacts read_host_facts() {
 std::vector<unsigned> housekeeping_cpus(const EalConfig& c, const HostFacts& host) {
   std::vector<unsigned> rest;
   for (const unsigned cpu : host.allowed_cpus)
-    if (std::none_of(c.workers.begin(), c.workers.end(), [cpu](const LcorePin& w) { return w.cpu == cpu; }))
+    if (std::none_of(c.workers.begin(), c.workers.end(),
+                     [cpu](const LcorePin& w) { return w.cpu == cpu; }))
       rest.push_back(cpu);
   return rest.empty() ? host.allowed_cpus : rest;
 }
@@ -162,18 +182,30 @@ bool run_on_cpus(const std::vector<unsigned>& cpus) {
   return sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
-Status build_eal_arguments(const EalConfig& c, const HostFacts& host, std::vector<std::string>& out) {
+Status build_eal_arguments(const EalConfig& c, const HostFacts& host,
+                           std::vector<std::string>& out) {
   if (Status s = check_lcores(c, host); !s.ok()) return s;
   if (Status s = check_extra(c); !s.ok()) return s;
   MemoryMode mode{};
   if (Status s = choose_memory(c, host, mode); !s.ok()) return s;
-  out = {c.program, "--lcores", lcore_map(c, host), "--main-lcore", std::to_string(c.main_lcore),
-         "-m", std::to_string(c.memory_mb)};
+  out = {c.program,
+         "--lcores",
+         lcore_map(c, host),
+         "--main-lcore",
+         std::to_string(c.main_lcore),
+         "-m",
+         std::to_string(c.memory_mb)};
   switch (mode) {
-    case MemoryMode::kInMemory: out.emplace_back("--in-memory"); break;
-    case MemoryMode::kFilePrefix: out.push_back("--file-prefix=" + c.file_prefix); break;
+    case MemoryMode::kInMemory:
+      out.emplace_back("--in-memory");
+      break;
+    case MemoryMode::kFilePrefix:
+      out.push_back("--file-prefix=" + c.file_prefix);
+      break;
     // Not with --in-memory: no-huge implies legacy memory, which EAL refuses there.
-    default: out.insert(out.end(), {"--no-huge", "--no-shconf"}); break;
+    default:
+      out.insert(out.end(), {"--no-huge", "--no-shconf"});
+      break;
   }
   if (c.iova_va) out.emplace_back("--iova-mode=va");
   if (!c.telemetry) out.emplace_back("--no-telemetry");
@@ -186,7 +218,9 @@ Status build_eal_arguments(const EalConfig& c, const HostFacts& host, std::vecto
 
 Status init_eal(const EalConfig& config, EalInfo* info) {
   static bool started = false;
-  if (started) return Status::error(Errc::kBusy, "DPDK was started in this process before; it can be only once");
+  if (started)
+    return Status::error(Errc::kBusy,
+                         "DPDK was started in this process before; it can be only once");
   const HostFacts host = read_host_facts();
   std::vector<std::string> args;
   if (Status s = build_eal_arguments(config, host, args); !s.ok()) return s;
@@ -212,9 +246,10 @@ Status init_eal(const EalConfig& config, EalInfo* info) {
   run_on_cpus(host.allowed_cpus);
   if (r < 0) {
     const std::string why = reason_of(said);
-    return Status::error(error == EACCES || error == EPERM ? Errc::kPermission : Errc::kFailed,
-                         fmt::format("DPDK did not start ({}): {}; arguments: {}", rte_strerror(error),
-                                     why.empty() ? "no reason given" : why, join(args)));
+    return Status::error(
+        error == EACCES || error == EPERM ? Errc::kPermission : Errc::kFailed,
+        fmt::format("DPDK did not start ({}): {}; arguments: {}", rte_strerror(error),
+                    why.empty() ? "no reason given" : why, join(args)));
   }
   rte_log_set_global_level(config.log_level);
   if (info != nullptr) {

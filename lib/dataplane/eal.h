@@ -27,23 +27,23 @@ struct LcorePin {
 struct EalConfig {
   std::string program = "metaroce";
   MemoryMode memory = MemoryMode::kAuto;
-  std::string file_prefix;              // kFilePrefix
+  std::string file_prefix;  // kFilePrefix
   unsigned memory_mb = 512;
-  unsigned main_lcore = 0;              // does not poll; its CPUs follow from `workers`
-  std::vector<LcorePin> workers;        // polling lcores
-  std::vector<std::string> pci_allow;   // empty: the PCI bus is not touched
-  std::vector<std::string> vdevs;       // ports come from open_port(); this is for tools
-  std::vector<std::string> extra;       // appended as they are; what we decide is refused
+  unsigned main_lcore = 0;             // does not poll; its CPUs follow from `workers`
+  std::vector<LcorePin> workers;       // polling lcores
+  std::vector<std::string> pci_allow;  // empty: the PCI bus is not touched
+  std::vector<std::string> vdevs;      // ports come from open_port(); this is for tools
+  std::vector<std::string> extra;      // appended as they are; what we decide is refused
   bool iova_va = true;
   bool telemetry = false;
-  unsigned log_level = 5;               // RTE_LOG_WARNING; only after a successful start
+  unsigned log_level = 5;  // RTE_LOG_WARNING; only after a successful start
 };
 
 // What the arguments depend on; read from the machine, or made up by a test.
 struct HostFacts {
-  std::vector<unsigned> allowed_cpus;        // of this thread, ascending
+  std::vector<unsigned> allowed_cpus;  // of this thread, ascending
   std::uint64_t free_hugepage_bytes = 0;
-  std::uint64_t hugepage_bytes = 0;          // largest size with free pages, 0 if none
+  std::uint64_t hugepage_bytes = 0;  // largest size with free pages, 0 if none
   bool hugetlbfs_mounted = false;
 };
 HostFacts read_host_facts();
@@ -53,9 +53,9 @@ Status build_eal_arguments(const EalConfig& config, const HostFacts& host,
                            std::vector<std::string>& out);
 
 struct EalInfo {
-  MemoryMode memory = MemoryMode::kAuto;     // what kAuto became
+  MemoryMode memory = MemoryMode::kAuto;  // what kAuto became
   std::vector<std::string> arguments;
-  std::vector<unsigned> housekeeping_cpus;   // for control threads: allowed and not polled
+  std::vector<unsigned> housekeeping_cpus;  // for control threads: allowed and not polled
 };
 // Nothing undoes it but the end of the process: rte_eal_cleanup() takes the memory away in which
 // EAL's interrupt thread, which it does not stop, looks up its descriptors (seen with 22.11: a

@@ -23,7 +23,10 @@ unsigned FaultHook::apply(rte_mbuf*& m, std::uint32_t encap, rte_mempool* pool) 
       copy->tx_offload = m->tx_offload;
       std::uint32_t at = encap + f.offset;
       rte_mbuf* seg = copy;
-      while (at >= rte_pktmbuf_data_len(seg)) { at -= rte_pktmbuf_data_len(seg); seg = seg->next; }
+      while (at >= rte_pktmbuf_data_len(seg)) {
+        at -= rte_pktmbuf_data_len(seg);
+        seg = seg->next;
+      }
       *rte_pktmbuf_mtod_offset(seg, std::uint8_t*, at) ^= 0xff;
       rte_pktmbuf_free(m);
       m = copy;

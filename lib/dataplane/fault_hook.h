@@ -13,14 +13,19 @@
 namespace metaroce {
 
 struct FaultPlan {
-  struct Flip { std::uint64_t packet = 0; std::uint32_t offset = 0; };
+  struct Flip {
+    std::uint64_t packet = 0;
+    std::uint32_t offset = 0;
+  };
   std::uint32_t loss_ppm = 0, duplicate_ppm = 0;
-  std::vector<Flip> flips;   // of the n-th DATA packet (from 1), this byte of its UDP payload
+  std::vector<Flip> flips;  // of the n-th DATA packet (from 1), this byte of its UDP payload
   std::uint64_t seed = 1;
   [[nodiscard]] bool any() const { return loss_ppm != 0 || duplicate_ppm != 0 || !flips.empty(); }
 };
 
-struct FaultCounters { std::uint64_t lost = 0, duplicated = 0, flipped = 0; };
+struct FaultCounters {
+  std::uint64_t lost = 0, duplicated = 0, flipped = 0;
+};
 
 class FaultHook {
  public:

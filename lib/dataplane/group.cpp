@@ -14,14 +14,19 @@ std::vector<std::unique_ptr<OutQueue>> make_outs(const GroupPlan& plan, FaultHoo
 }  // namespace
 
 Group::Group(const TransportConfig& config, const GroupPlan& plan)
-    : queues(QueueSizes{}, plan.socket), macs(config.max_connections), plan_(plan),
+    : queues(QueueSizes{}, plan.socket),
+      macs(config.max_connections),
+      plan_(plan),
       faults_(plan.faults.any() ? std::make_unique<FaultHook>(plan.faults) : nullptr),
       outs_(make_outs(plan, faults_.get())),
       rx_io_(raw_outs(), config.max_connections, config.control_dscp),
-      tx_io_(raw_outs(), plan.port_of_plane, macs, config.max_connections, limits().work_requests, config.data_dscp),
+      tx_io_(raw_outs(), plan.port_of_plane, macs, config.max_connections, limits().work_requests,
+             config.data_dscp),
       rx_(config, queues, rx_io_),
-      tx_(config, limits(), static_cast<std::uint32_t>(plan.ports.size()) * config.paths_per_plane, queues, tx_io_),
-      timer_(tx_.timer_ids(), queues), whole_(frame_bytes(config.payload_mtu)) {}
+      tx_(config, limits(), static_cast<std::uint32_t>(plan.ports.size()) * config.paths_per_plane,
+          queues, tx_io_),
+      timer_(tx_.timer_ids(), queues),
+      whole_(frame_bytes(config.payload_mtu)) {}
 
 std::vector<OutQueue*> Group::raw_outs() const {
   std::vector<OutQueue*> r;
@@ -40,7 +45,8 @@ std::uint32_t Group::rx_pass(Nanos now) {
     if (n == 0) continue;
     more |= n == kBurst;
     total += n;
-    for (std::uint16_t k = 0; k < std::min<std::uint16_t>(n, 4); ++k) rte_prefetch0(rte_pktmbuf_mtod(burst[k], void*));
+    for (std::uint16_t k = 0; k < std::min<std::uint16_t>(n, 4); ++k)
+      rte_prefetch0(rte_pktmbuf_mtod(burst[k], void*));
     for (std::uint16_t k = 0; k < n; ++k) {
       if (k + 4 < n) rte_prefetch0(rte_pktmbuf_mtod(burst[k + 4], void*));
       receive(i, burst[k]);
@@ -68,7 +74,8 @@ void Group::receive(std::size_t port, rte_mbuf* m) {
   if (f.kind == wire::FrameKind::kNeighbour) return pass_to_control(port, frame, length);
   const Port& p = *plan_.ports[port];
   bool ours = false;
-  for (const IpAddress& a : plan_.addresses[port]) ours |= wire::check_destination(f, p.mac(), a) == DropReason::kNone;
+  for (const IpAddress& a : plan_.addresses[port])
+    ours |= wire::check_destination(f, p.mac(), a) == DropReason::kNone;
   if (!ours) return drops.add(DropReason::kNotForUs);
   if (f.dst_port != plan_.udp_port) return drops.add(DropReason::kUdpPort);  // [MR-3.1.2]
   // [MR-3.1.10]

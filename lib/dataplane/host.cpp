@@ -13,7 +13,8 @@ constexpr Nanos kAnnounceEvery = 300 * kMillisecond, kWatchLinksEvery = 10 * kMi
 
 Host::Host(HostPlan plan) : plan_(std::move(plan)), links_(plan_.ports.size()) {
   port_of_plane_.fill(0xff);
-  for (std::size_t i = 0; i < plan_.ports.size(); ++i) port_of_plane_[plan_.ports[i].plane] = static_cast<std::uint8_t>(i);
+  for (std::size_t i = 0; i < plan_.ports.size(); ++i)
+    port_of_plane_[plan_.ports[i].plane] = static_cast<std::uint8_t>(i);
   group_ = std::make_unique<Group>(plan_.transport, group_plan());
   for (std::size_t i = 0; i < plan_.ports.size(); ++i) {
     NeighbourConfig c;
@@ -22,7 +23,9 @@ Host::Host(HostPlan plan) : plan_(std::move(plan)), links_(plan_.ports.size()) {
     const PlaneId plane{plan_.ports[i].plane};
     neighbours_.push_back(std::make_unique<NeighbourTable>(
         c, [this, i](std::span<const std::uint8_t> f) { emit_frame(i, f); },
-        [this, plane](const IpAddress& ip, const MacAddress*) { changed_.emplace_back(plane, ip); }));
+        [this, plane](const IpAddress& ip, const MacAddress*) {
+          changed_.emplace_back(plane, ip);
+        }));
     for (const auto& [ip, mac] : plan_.neighbours) neighbours_.back()->add_static(ip, mac);
   }
   control_.reset(new ControlRole(host_info(), *this, {static_cast<GroupPort*>(this)}, this));
@@ -56,7 +59,8 @@ HostInfo Host::host_info() {
     h.line_rate += p.line_rate != 0 ? p.line_rate : real ? reported : plan_.transport.line_rate;
   }
   // Both ends number a connection's paths over the planes in this order. [MR-9.1.8]
-  std::stable_sort(h.planes.begin(), h.planes.end(), [](const HostPlane& a, const HostPlane& b) { return a.number.v < b.number.v; });
+  std::stable_sort(h.planes.begin(), h.planes.end(),
+                   [](const HostPlane& a, const HostPlane& b) { return a.number.v < b.number.v; });
   return h;
 }
 
@@ -109,23 +113,29 @@ void Host::control_pass(Nanos now) {
   }
 }
 
-// The peers of connections that are reached through this neighbour: itself, or all behind a gateway.
+// The peers of connections that are reached through this neighbour: itself, or all behind a
+// gateway.
 std::vector<IpAddress> Host::peers_behind(PlaneId plane, const IpAddress& neighbour) const {
   std::vector<IpAddress> peers;
   const std::uint8_t port = port_of_plane_[plane.v];
   for (const auto& [conn, planes] : planes_of_) {
     for (const PlanePair& p : planes) {
       const bool known = std::find(peers.begin(), peers.end(), p.peer) != peers.end();
-      if (p.plane == plane && !known && neighbours_[port]->next_hop(p.peer) == neighbour) peers.push_back(p.peer);
+      if (p.plane == plane && !known && neighbours_[port]->next_hop(p.peer) == neighbour)
+        peers.push_back(p.peer);
     }
   }
   return peers;
 }
 
-bool Host::emit(std::size_t port, const wire::Encap& encap, std::uint16_t src_port, std::span<const std::uint8_t> bytes) {
+bool Host::emit(std::size_t port, const wire::Encap& encap, std::uint16_t src_port,
+                std::span<const std::uint8_t> bytes) {
   OutQueue& out = group_->out(port);
   rte_mbuf* m = rte_pktmbuf_alloc(out.port().pools(out.queue()).small);
-  if (m == nullptr) { drops_.add(DropReason::kNoBuffer); return false; }
+  if (m == nullptr) {
+    drops_.add(DropReason::kNoBuffer);
+    return false;
+  }
   auto* frame = rte_pktmbuf_mtod(m, std::uint8_t*);
   const auto n = static_cast<std::uint32_t>(bytes.size());
   encap.write(frame, n, src_port, plan_.transport.control_dscp);  // [MR-3.1.6]
@@ -151,11 +161,14 @@ void Host::emit_frame(std::size_t port, std::span<const std::uint8_t> frame) {
 bool Host::send(const PacketSource& to, std::span<const std::uint8_t> bytes) {
   const std::size_t port = to.plane.v;
   if (port >= plan_.ports.size()) return false;
-  return emit(port, wire::Encap(plan_.ports[port].port->mac(), to.src_mac, to.dst, to.src, to.src_port), to.dst_port, bytes);
+  return emit(port,
+              wire::Encap(plan_.ports[port].port->mac(), to.src_mac, to.dst, to.src, to.src_port),
+              to.dst_port, bytes);
 }
 
-bool Host::send_to(PlaneId plane, const IpAddress& local, const IpAddress& peer, std::uint16_t src_port,
-                   std::uint16_t dst_port, std::span<const std::uint8_t> bytes) {
+bool Host::send_to(PlaneId plane, const IpAddress& local, const IpAddress& peer,
+                   std::uint16_t src_port, std::uint16_t dst_port,
+                   std::span<const std::uint8_t> bytes) {
   const std::uint8_t port = port_of_plane_[plane.v];
   if (port == 0xff) return false;
   MacAddress mac;
@@ -163,20 +176,23 @@ bool Host::send_to(PlaneId plane, const IpAddress& local, const IpAddress& peer,
     drops_.add(DropReason::kNeighbourUnresolved);
     return false;
   }
-  return emit(port, wire::Encap(plan_.ports[port].port->mac(), mac, local, peer, dst_port), src_port, bytes);
+  return emit(port, wire::Encap(plan_.ports[port].port->mac(), mac, local, peer, dst_port),
+              src_port, bytes);
 }
 
 // [MR-5.1.5] [MR-10.1.1]
 std::uint64_t Host::secret_random() {
   std::uint64_t v = 0;
   // Never falls short for 8 bytes; waits at boot until the kernel's pool is seeded.
-  while (getrandom(&v, sizeof v, 0) != sizeof v) {}
+  while (getrandom(&v, sizeof v, 0) != sizeof v) {
+  }
   return v;
 }
 
 void Host::on_frame(const PacketSource& from, std::span<const std::uint8_t> frame) {
   wire::FrameView f;
-  const DropReason parsed = wire::parse_frame(frame.data(), static_cast<std::uint32_t>(frame.size()), f);
+  const DropReason parsed =
+      wire::parse_frame(frame.data(), static_cast<std::uint32_t>(frame.size()), f);
   if (parsed != DropReason::kNone || from.plane.v >= neighbours_.size()) return drops_.add(parsed);
   const DropReason r = neighbours_[from.plane.v]->receive(f, now_);
   if (r != DropReason::kNone) drops_.add(r);
@@ -187,7 +203,8 @@ bool Host::to_tx(const Command& c) {
   if (c.kind == CommandKind::kAddConn) {
     const ConnParams& p = *c.conn;
     planes_of_[p.index.v].assign(p.planes.begin(), p.planes.begin() + p.n_planes);
-    for (unsigned i = 0; i < p.n_planes; ++i) group_->macs.clear(p.index, i);  // of the index's former owner
+    for (unsigned i = 0; i < p.n_planes; ++i)
+      group_->macs.clear(p.index, i);  // of the index's former owner
     look_up_macs(p.index);
   } else if (c.kind == CommandKind::kPeerAddress) {
     look_up_macs(ConnIndex{c.id});
@@ -195,7 +212,8 @@ bool Host::to_tx(const Command& c) {
     if (const auto it = planes_of_.find(c.id); it != planes_of_.end()) {
       // It may have ended because nobody is there any more, or somebody else.
       for (const PlanePair& p : it->second)
-        if (const std::uint8_t port = port_of_plane_[p.plane.v]; port != 0xff) neighbours_[port]->doubt(p.peer, now_);
+        if (const std::uint8_t port = port_of_plane_[p.plane.v]; port != 0xff)
+          neighbours_[port]->doubt(p.peer, now_);
       planes_of_.erase(it);
     }
   }
@@ -210,7 +228,8 @@ void Host::look_up_macs(ConnIndex conn) {
     const std::uint8_t port = port_of_plane_[p.plane.v];
     MacAddress mac;
     // While a neighbour is being asked for, what is known keeps being used.
-    if (port != 0xff && neighbours_[port]->resolve(p.peer, now_, mac) == Resolved::kReady) group_->macs.set(conn, i, mac);
+    if (port != 0xff && neighbours_[port]->resolve(p.peer, now_, mac) == Resolved::kReady)
+      group_->macs.set(conn, i, mac);
   }
 }
 
@@ -232,7 +251,8 @@ Status Host::reconnect() {
 DropCounters Host::drops() const {
   DropCounters sum = drops_;
   for (std::size_t i = 0; i < kDropReasons; ++i) {
-    sum.n[i] += group_->rx().counters().drops.n[i] + group_->tx().counters().drops.n[i] + control_->drops().n[i];
+    sum.n[i] += group_->rx().counters().drops.n[i] + group_->tx().counters().drops.n[i] +
+                control_->drops().n[i];
   }
   return sum;
 }

@@ -64,7 +64,8 @@ class Host final : private ControlIo, private GroupPort, private StatsSource {
   bool from_tx(TxToControl& e) override { return group_->queues.tx_to_control.pop(e); }
   bool conn_stats(std::uint32_t group, ConnIndex conn, ConnStats& out) override;
 
-  bool emit(std::size_t port, const wire::Encap& encap, std::uint16_t src_port, std::span<const std::uint8_t> bytes);
+  bool emit(std::size_t port, const wire::Encap& encap, std::uint16_t src_port,
+            std::span<const std::uint8_t> bytes);
   void emit_frame(std::size_t port, std::span<const std::uint8_t> frame);
   void look_up_macs(ConnIndex conn);
   void watch_links(Nanos now);
@@ -83,7 +84,7 @@ class Host final : private ControlIo, private GroupPort, private StatsSource {
   std::vector<Link> links_;
   std::array<std::uint8_t, 256> port_of_plane_{};
   std::unique_ptr<Group> group_;
-  std::vector<std::unique_ptr<NeighbourTable>> neighbours_;  // of port i
+  std::vector<std::unique_ptr<NeighbourTable>> neighbours_;    // of port i
   std::map<std::uint32_t, std::vector<PlanePair>> planes_of_;  // installed connections
   std::vector<std::pair<PlaneId, IpAddress>> changed_;
   std::unique_ptr<ControlRole> control_;

@@ -33,8 +33,8 @@ struct QueuePools {
 };
 
 struct PoolPlan {
-  std::uint32_t rx_room = 0;      // bytes of one received frame
-  std::uint32_t frame_room = 0;   // bytes of one transmitted frame
+  std::uint32_t rx_room = 0;     // bytes of one received frame
+  std::uint32_t frame_room = 0;  // bytes of one transmitted frame
   std::uint16_t rx_descriptors = 0, tx_descriptors = 0;
   std::uint32_t driver_mbufs = 0;  // that the driver keeps besides its receive ring
   bool linear = false;
@@ -42,13 +42,15 @@ struct PoolPlan {
 };
 
 // Names contain the port and queue numbers. On an error nothing is left behind.
-Status make_queue_pools(const PoolPlan& plan, std::uint16_t port, std::uint16_t queue, QueuePools& out);
+Status make_queue_pools(const PoolPlan& plan, std::uint16_t port, std::uint16_t queue,
+                        QueuePools& out);
 void free_queue_pools(QueuePools& pools);
 
 // An mbuf of `extbuf` that refers to [addr, addr + length) without copying; null when the pool is
 // empty. `free_cb(addr, opaque)` runs when the last reference goes, on the thread that frees it.
-inline rte_mbuf* attach_payload(rte_mempool* extbuf, void* addr, rte_iova_t iova, std::uint16_t length,
-                                rte_mbuf_extbuf_free_callback_t free_cb, void* opaque) {
+inline rte_mbuf* attach_payload(rte_mempool* extbuf, void* addr, rte_iova_t iova,
+                                std::uint16_t length, rte_mbuf_extbuf_free_callback_t free_cb,
+                                void* opaque) {
   rte_mbuf* m = rte_pktmbuf_alloc(extbuf);
   if (m == nullptr) return nullptr;
   auto* shared = static_cast<rte_mbuf_ext_shared_info*>(rte_mbuf_to_priv(m));

@@ -55,7 +55,8 @@ const LocalAddress* NeighbourTable::link_of(const IpAddress& ip) const {
 
 std::optional<IpAddress> NeighbourTable::next_hop(const IpAddress& dst) const {
   if (owns(dst) || wire::is_multicast(dst) || wire::is_unspecified(dst)) return std::nullopt;
-  if (const auto it = entries_.find(dst); it != entries_.end() && it->second.state == State::kStatic)
+  if (const auto it = entries_.find(dst);
+      it != entries_.end() && it->second.state == State::kStatic)
     return dst;
   if (link_of(dst) != nullptr) return dst;
   for (const LocalAddress& a : config_.addresses) {
@@ -80,9 +81,13 @@ Resolved NeighbourTable::resolve(const IpAddress& dst, Nanos now, MacAddress& ou
   Entry& e = it->second;
   e.last_used = std::max<Nanos>(now, 1);
   switch (e.state) {
-    case State::kAsking: return Resolved::kAsking;
-    case State::kFailed: return Resolved::kFailed;
-    default: out = e.mac; return Resolved::kReady;
+    case State::kAsking:
+      return Resolved::kAsking;
+    case State::kFailed:
+      return Resolved::kFailed;
+    default:
+      out = e.mac;
+      return Resolved::kReady;
   }
 }
 
@@ -142,12 +147,16 @@ DropReason NeighbourTable::receive(const wire::FrameView& f, Nanos now) {
   wire::NeighbourMessage m;
   if (const DropReason r = wire::parse_neighbour(f, m); r != DropReason::kNone) return r;
   if (owns(m.request ? m.sender : m.target)) {
-    if (!m.has_mac || m.mac != config_.mac) ++stats_.conflicts;
-    else ++stats_.ignored;  // our own frame came back
+    if (!m.has_mac || m.mac != config_.mac)
+      ++stats_.conflicts;
+    else
+      ++stats_.ignored;  // our own frame came back
     return DropReason::kNone;
   }
-  if (m.request) hear_request(m, now);
-  else hear_answer(m, now);
+  if (m.request)
+    hear_request(m, now);
+  else
+    hear_answer(m, now);
   return DropReason::kNone;
 }
 
@@ -155,8 +164,10 @@ void NeighbourTable::hear_request(const wire::NeighbourMessage& m, Nanos now) {
   if (!owns(m.target)) {
     // Gratuitous ARP in its request form: about the sender itself.
     const auto it = m.sender == m.target ? entries_.find(m.sender) : entries_.end();
-    if (it != entries_.end() && it->second.mac != m.mac) check_move(m.sender, it->second, now);
-    else ++stats_.ignored;
+    if (it != entries_.end() && it->second.mac != m.mac)
+      check_move(m.sender, it->second, now);
+    else
+      ++stats_.ignored;
     return;
   }
   answer(m);
@@ -172,8 +183,10 @@ void NeighbourTable::hear_request(const wire::NeighbourMessage& m, Nanos now) {
   Entry& e = it->second;
   if (e.state == State::kStatic) return;
   const bool known = e.state == State::kReachable || e.state == State::kChecking;
-  if (known && e.mac != m.mac) check_move(m.sender, e, now);
-  else learn(m.sender, e, m.mac, now);
+  if (known && e.mac != m.mac)
+    check_move(m.sender, e, now);
+  else
+    learn(m.sender, e, m.mac, now);
 }
 
 void NeighbourTable::hear_answer(const wire::NeighbourMessage& m, Nanos now) {
@@ -186,8 +199,10 @@ void NeighbourTable::hear_answer(const wire::NeighbourMessage& m, Nanos now) {
   const bool asked = e.state == State::kAsking || e.state == State::kChecking;
   if (asked && m.solicited) {
     // An NA to a unicast request may leave its MAC out: it confirms the one we sent it to.
-    if (m.has_mac) learn(m.target, e, m.mac, now);
-    else if (e.state == State::kChecking) learn(m.target, e, MacAddress(e.mac), now);
+    if (m.has_mac)
+      learn(m.target, e, m.mac, now);
+    else if (e.state == State::kChecking)
+      learn(m.target, e, MacAddress(e.mac), now);
     return;
   }
   if (e.state == State::kFailed || !m.has_mac) {

@@ -106,10 +106,10 @@ class NeighbourTable {
   struct Entry {
     MacAddress mac;
     State state = State::kAsking;
-    std::uint32_t tries = 0;   // requests sent in this round
-    Nanos deadline = kNever;   // next request, check or end of the entry
-    Nanos last_used = 0;       // by resolve(); learned and never used: 0
-    Nanos last_hint = 0;       // last unasked message that made us check
+    std::uint32_t tries = 0;  // requests sent in this round
+    Nanos deadline = kNever;  // next request, check or end of the entry
+    Nanos last_used = 0;      // by resolve(); learned and never used: 0
+    Nanos last_hint = 0;      // last unasked message that made us check
   };
   struct Less {
     bool operator()(const IpAddress& a, const IpAddress& b) const {

@@ -24,7 +24,11 @@ class OutQueue {
   static constexpr Nanos kGiveUp = 100 * kMillisecond;
 
   OutQueue(Port& port, std::uint16_t queue, FaultHook* faults)
-      : answers(256, port.socket()), control(64, port.socket()), port_(port), queue_(queue), faults_(faults),
+      : answers(256, port.socket()),
+        control(64, port.socket()),
+        port_(port),
+        queue_(queue),
+        faults_(faults),
         encap_bytes_(0) {}
   ~OutQueue() {
     rte_pktmbuf_free_bulk(stash_, n_);
@@ -41,16 +45,20 @@ class OutQueue {
   // After ready(). `encap`: bytes of headers in front of the UDP payload.
   void push(rte_mbuf* m, std::uint32_t encap) {
     encap_bytes_ = encap;
-    if (faults_ == nullptr) { stash_[n_++] = m; }
-    else push_faulty(m);
+    if (faults_ == nullptr) {
+      stash_[n_++] = m;
+    } else
+      push_faulty(m);
     if (n_ >= kBurst) transmit();
   }
   // Takes in answers and control packets (they wait for nobody) and sends what there is.
   void flush(Nanos now) {
     rte_mbuf* m = nullptr;
     while (n_ < kStash - 2 && (answers.pop(m) || control.pop(m))) {
-      if (faults_ == nullptr || encap_bytes_ == 0) stash_[n_++] = m;
-      else push_faulty(m);
+      if (faults_ == nullptr || encap_bytes_ == 0)
+        stash_[n_++] = m;
+      else
+        push_faulty(m);
     }
     if (n_ != 0) transmit();
     if (n_ == 0 || moved_) moved_at_ = now;
@@ -68,7 +76,10 @@ class OutQueue {
  private:
   void push_faulty(rte_mbuf* m) {
     const unsigned copies = faults_->apply(m, encap_bytes_, port_.pools(queue_).rx);
-    if (copies == 0) { rte_pktmbuf_free(m); return; }
+    if (copies == 0) {
+      rte_pktmbuf_free(m);
+      return;
+    }
     if (copies == 2) {
       rte_mbuf* again = rte_pktmbuf_copy(m, port_.pools(queue_).rx, 0, UINT32_MAX);
       if (again != nullptr) {
@@ -92,7 +103,7 @@ class OutQueue {
   FaultHook* faults_;
   std::uint32_t encap_bytes_;
   std::uint16_t n_ = 0;
-  bool moved_ = false;      // the port took something since the last flush
+  bool moved_ = false;  // the port took something since the last flush
   Nanos moved_at_ = 0;
   std::uint64_t discarded_ = 0;
   rte_mbuf* stash_[kStash];

@@ -27,20 +27,20 @@
 namespace metaroce {
 
 struct PortConfig {
-  std::string name;                // [a-z0-9_-], 1 to 12 characters, unique in the process
+  std::string name;  // [a-z0-9_-], 1 to 12 characters, unique in the process
   PortKind kind = PortKind::kNull;
-  std::string device;              // pci: address; tap, af_packet, af_xdp: interface; memif: socket
-                                   // ("/path", or a name: abstract); ring: the link's name
-  std::string args;                // further device arguments of the driver, "a=1,b=2"
+  std::string device;  // pci: address; tap, af_packet, af_xdp: interface; memif: socket
+                       // ("/path", or a name: abstract); ring: the link's name
+  std::string args;    // further device arguments of the driver, "a=1,b=2"
   bool memif_server = true;
   std::uint32_t memif_id = 0;
   std::uint16_t queues = 1;
   std::uint16_t rx_descriptors = 256, tx_descriptors = 256;  // powers of two
   std::uint32_t payload_mtu = 4096;
-  bool ipv4 = false;               // all addresses are IPv4: frames are 20 bytes shorter
-  bool checksum_offload = true;    // use it where the port has it
-  bool checksum_always = false;    // also on memory links (their other end is a switch)
-  MacAddress mac{};                // zero: the device's own
+  bool ipv4 = false;             // all addresses are IPv4: frames are 20 bytes shorter
+  bool checksum_offload = true;  // use it where the port has it
+  bool checksum_always = false;  // also on memory links (their other end is a switch)
+  MacAddress mac{};              // zero: the device's own
 };
 
 // What a transmit path does about the UDP checksum.
@@ -98,7 +98,8 @@ class Port {
 
   // Kinds with capabilities().reconnect: true when the peer is gone (or was never there) and only
   // reconnect() can bring it back. Ask a few times per second; take the port away from the lcores,
-  // call reconnect(), and give it back if running(). An error only says that the peer is not there yet.
+  // call reconnect(), and give it back if running(). An error only says that the peer is not there
+  // yet.
   [[nodiscard]] virtual bool needs_reconnect() { return false; }
   virtual Status reconnect() { return {}; }
 
@@ -107,9 +108,9 @@ class Port {
   // What open() is about to ask of the device; tune() may change it.
   struct Plan {
     rte_eth_conf conf{};
-    std::uint32_t rx_room = 0;   // data room of receive mbufs
+    std::uint32_t rx_room = 0;       // data room of receive mbufs
     std::uint32_t driver_mbufs = 0;  // of the receive pool that the driver keeps for itself
-    bool set_mtu = true;         // the driver understands rxmode.mtu
+    bool set_mtu = true;             // the driver understands rxmode.mtu
   };
   // Makes the device; `id` is its ethdev port.
   virtual Status create(std::uint16_t& id) = 0;
@@ -119,12 +120,17 @@ class Port {
 
   // Device name "net_<kind>_<name>" and creation on the vdev bus, for create().
   [[nodiscard]] std::string vdev_name(const char* driver) const;
-  Status attach(const char* bus, const std::string& name, const std::string& args, std::uint16_t& id);
+  Status attach(const char* bus, const std::string& name, const std::string& args,
+                std::uint16_t& id);
   void detach(const char* bus, const std::string& name);
   [[nodiscard]] std::uint32_t frame_room() const;
   // The longest frame that the transport sends on this port.
-  [[nodiscard]] std::uint32_t longest_frame() const { return config_.payload_mtu + frame_overhead(); }
-  [[nodiscard]] std::uint32_t frame_overhead() const { return kFrameOverhead - (config_.ipv4 ? 20 : 0); }
+  [[nodiscard]] std::uint32_t longest_frame() const {
+    return config_.payload_mtu + frame_overhead();
+  }
+  [[nodiscard]] std::uint32_t frame_overhead() const {
+    return kFrameOverhead - (config_.ipv4 ? 20 : 0);
+  }
   // config.args with a leading comma, or nothing.
   [[nodiscard]] std::string more_args() const;
   [[nodiscard]] bool created() const { return id_ != RTE_MAX_ETHPORTS; }

@@ -21,14 +21,20 @@ class RteQueue {
   explicit RteQueue(std::uint32_t capacity, int socket = SOCKET_ID_ANY) {
     const std::uint32_t count = std::bit_ceil(capacity + 1);  // an rte_ring keeps one slot free
     const auto bytes = rte_ring_get_memsize_elem(sizeof(T), count);
-    if (bytes > 0) ring_ = static_cast<rte_ring*>(rte_zmalloc_socket("metaroce", static_cast<std::size_t>(bytes), RTE_CACHE_LINE_SIZE, socket));
-    if (ring_ == nullptr || rte_ring_init(ring_, "metaroce", count, RING_F_SP_ENQ | RING_F_SC_DEQ) != 0) throw std::bad_alloc();
+    if (bytes > 0)
+      ring_ = static_cast<rte_ring*>(rte_zmalloc_socket("metaroce", static_cast<std::size_t>(bytes),
+                                                        RTE_CACHE_LINE_SIZE, socket));
+    if (ring_ == nullptr ||
+        rte_ring_init(ring_, "metaroce", count, RING_F_SP_ENQ | RING_F_SC_DEQ) != 0)
+      throw std::bad_alloc();
   }
   ~RteQueue() { rte_free(ring_); }
   RteQueue(const RteQueue&) = delete;
   RteQueue& operator=(const RteQueue&) = delete;
 
-  bool push(const T& v) { return rte_ring_sp_enqueue_elem(ring_, const_cast<T*>(&v), sizeof(T)) == 0; }
+  bool push(const T& v) {
+    return rte_ring_sp_enqueue_elem(ring_, const_cast<T*>(&v), sizeof(T)) == 0;
+  }
   [[nodiscard]] std::uint32_t room(std::uint32_t = 1) const { return rte_ring_free_count(ring_); }
   bool pop(T& v) {
     if (has_front_) [[unlikely]] {

@@ -15,7 +15,9 @@ namespace metaroce {
 class RxIo {
  public:
   RxIo(std::vector<OutQueue*> outs, std::uint32_t max_connections, std::uint8_t control_dscp)
-      : outs_(std::move(outs)), planes_(outs_.size()), replies_(std::size_t{max_connections} * planes_),
+      : outs_(std::move(outs)),
+        planes_(outs_.size()),
+        replies_(std::size_t{max_connections} * planes_),
         dscp_(control_dscp) {}
 
   // Remembers how to answer this connection on this plane: the last packet's addresses, swapped.
@@ -26,7 +28,8 @@ class RxIo {
     std::array<std::uint64_t, 2> ip{};
     std::memcpy(reinterpret_cast<std::uint8_t*>(&who) + 2, p.src_mac, 6);
     std::memcpy(ip.data(), p.src_ip, p.v6 ? 16 : 4);
-    if (r.who == who && r.ip == ip) [[likely]] return;
+    if (r.who == who && r.ip == ip) [[likely]]
+      return;
     r.who = who;
     r.ip = ip;
     r.port = p.port.v;
@@ -44,7 +47,8 @@ class RxIo {
     if (current_->encap.size() == 0) return nullptr;
     OutQueue& out = *outs_[current_->port];
     if (mbuf_ == nullptr) mbuf_ = rte_pktmbuf_alloc(out.port().pools(out.queue()).small);
-    return mbuf_ == nullptr ? nullptr : rte_pktmbuf_mtod_offset(mbuf_, std::uint8_t*, current_->encap.size());
+    return mbuf_ == nullptr ? nullptr
+                            : rte_pktmbuf_mtod_offset(mbuf_, std::uint8_t*, current_->encap.size());
   }
   // False: the queue to TX is full, the answer is gone; the next ACK says it again.
   bool commit_reply(std::uint32_t n, std::uint16_t src_port, std::uint16_t dst_port) {
@@ -63,11 +67,14 @@ class RxIo {
     return taken;
   }
   // Done when it returns, hence before any ACK is built. [MR-2.5.5] [MR-4.6.1]
-  void place(std::uint8_t* to, const std::uint8_t* from, std::uint32_t n) { std::memcpy(to, from, n); }
+  void place(std::uint8_t* to, const std::uint8_t* from, std::uint32_t n) {
+    std::memcpy(to, from, n);
+  }
   ~RxIo() { rte_pktmbuf_free(mbuf_); }
 
   // UDP checksum of a contiguous packet, as the port wants it. [MR-3.1.8] [MR-3.1.9] [MR-3.1.12]
-  static void finish_udp(const Port& port, rte_mbuf* m, bool v6, std::uint32_t encap, std::uint32_t n) {
+  static void finish_udp(const Port& port, rte_mbuf* m, bool v6, std::uint32_t encap,
+                         std::uint32_t n) {
     const TxChecksum how = port.tx_checksum();
     if (how == TxChecksum::kNone) return;
     auto* frame = rte_pktmbuf_mtod(m, std::uint8_t*);

@@ -43,9 +43,11 @@ Status Steering::install(std::uint16_t port, std::uint16_t base_udp_port, std::u
       if (f == nullptr) {
         const std::string why = error.message != nullptr ? error.message : rte_strerror(rte_errno);
         remove();
-        return Status::error(Errc::kNotSupported,
-                             fmt::format("port {} does not steer by UDP port ({}): packets are handed over "
-                                         "between the worker groups in software", port, why));
+        return Status::error(
+            Errc::kNotSupported,
+            fmt::format("port {} does not steer by UDP port ({}): packets are handed over "
+                        "between the worker groups in software",
+                        port, why));
       }
       flows_.push_back(f);
     }

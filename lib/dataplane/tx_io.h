@@ -32,7 +32,9 @@ class PeerMacs {
     std::memcpy(&v, m.b.data(), 6);
     macs_[c.v * kMaxPlanes + plane_slot].store(v, std::memory_order_relaxed);
   }
-  void clear(ConnIndex c, unsigned plane_slot) { macs_[c.v * kMaxPlanes + plane_slot].store(0, std::memory_order_relaxed); }
+  void clear(ConnIndex c, unsigned plane_slot) {
+    macs_[c.v * kMaxPlanes + plane_slot].store(0, std::memory_order_relaxed);
+  }
   bool get(ConnIndex c, unsigned plane_slot, MacAddress& out) const {
     const std::uint64_t v = macs_[c.v * kMaxPlanes + plane_slot].load(std::memory_order_relaxed);
     std::memcpy(out.b.data(), &v, 6);
@@ -48,10 +50,17 @@ class TxIo {
   static constexpr std::uint32_t kCopyBelow = 256;  // cheaper to copy than to attach
 
   // outs[i] is local port i; port_of_plane maps a plane's number to it (0xff: none).
-  TxIo(std::vector<OutQueue*> outs, std::array<std::uint8_t, 256> port_of_plane, const PeerMacs& macs,
-       std::uint32_t max_connections, std::uint32_t work_slots, std::uint8_t data_dscp)
-      : outs_(std::move(outs)), port_of_plane_(port_of_plane), macs_(macs), planes_(outs_.size()),
-        ways_(std::size_t{max_connections} * planes_), refs_(make_refs(work_slots)), n_refs_(work_slots), dscp_(data_dscp) {}
+  TxIo(std::vector<OutQueue*> outs, std::array<std::uint8_t, 256> port_of_plane,
+       const PeerMacs& macs, std::uint32_t max_connections, std::uint32_t work_slots,
+       std::uint8_t data_dscp)
+      : outs_(std::move(outs)),
+        port_of_plane_(port_of_plane),
+        macs_(macs),
+        planes_(outs_.size()),
+        ways_(std::size_t{max_connections} * planes_),
+        refs_(make_refs(work_slots)),
+        n_refs_(work_slots),
+        dscp_(data_dscp) {}
   ~TxIo() {
     rte_pktmbuf_free(mbuf_);
     for (std::uint32_t i = 0; i < n_refs_; ++i)
@@ -71,7 +80,8 @@ class TxIo {
       MacAddress mac;
       w.resolved = macs_.get(p.index, i, mac);
       // [MR-9.1.2]
-      w.encap = wire::Encap(w.out->port().mac(), mac, p.planes[i].local, p.planes[i].peer, p.peer_port);
+      w.encap =
+          wire::Encap(w.out->port().mac(), mac, p.planes[i].local, p.planes[i].peer, p.peer_port);
     }
     return true;
   }
@@ -86,11 +96,15 @@ class TxIo {
     current_ = &ways_[c.v * planes_ + plane_slot];
     OutQueue& out = *current_->out;
     if (mbuf_ == nullptr) mbuf_ = rte_pktmbuf_alloc(out.port().pools(out.queue()).small);
-    return mbuf_ == nullptr ? nullptr : rte_pktmbuf_mtod_offset(mbuf_, std::uint8_t*, current_->encap.size());
+    return mbuf_ == nullptr ? nullptr
+                            : rte_pktmbuf_mtod_offset(mbuf_, std::uint8_t*, current_->encap.size());
   }
-  void commit(std::uint32_t header, const std::uint8_t* payload, std::uint32_t n, const std::uint8_t* trailer,
-              std::uint16_t src_port, std::uint16_t, std::uint32_t work);
-  [[nodiscard]] bool busy(std::uint32_t work) const { return refs_[work].load(std::memory_order_acquire) != 0; }
+  void commit(std::uint32_t header, const std::uint8_t* payload, std::uint32_t n,
+              const std::uint8_t* trailer, std::uint16_t src_port, std::uint16_t,
+              std::uint32_t work);
+  [[nodiscard]] bool busy(std::uint32_t work) const {
+    return refs_[work].load(std::memory_order_acquire) != 0;
+  }
 
   [[nodiscard]] std::uint64_t copied() const { return copied_; }
   [[nodiscard]] std::uint64_t attached() const { return attached_; }
@@ -103,7 +117,8 @@ class TxIo {
     wire::Encap encap;
   };
   static std::atomic<std::uint32_t>* make_refs(std::uint32_t n) {
-    auto* p = static_cast<std::atomic<std::uint32_t>*>(rte_zmalloc("metaroce", n * sizeof(std::atomic<std::uint32_t>), RTE_CACHE_LINE_SIZE));
+    auto* p = static_cast<std::atomic<std::uint32_t>*>(
+        rte_zmalloc("metaroce", n * sizeof(std::atomic<std::uint32_t>), RTE_CACHE_LINE_SIZE));
     if (p == nullptr) throw std::bad_alloc();
     for (std::uint32_t i = 0; i < n; ++i) new (p + i) std::atomic<std::uint32_t>(0);
     return p;
@@ -111,8 +126,10 @@ class TxIo {
   static void release(void*, void* ref) {
     static_cast<std::atomic<std::uint32_t>*>(ref)->fetch_sub(1, std::memory_order_release);
   }
-  bool attach(OutQueue& out, rte_mbuf* head, const std::uint8_t* payload, std::uint32_t n, std::uint32_t work);
-  rte_mbuf* make_linear(OutQueue& out, rte_mbuf* head, const std::uint8_t* payload, std::uint32_t n);
+  bool attach(OutQueue& out, rte_mbuf* head, const std::uint8_t* payload, std::uint32_t n,
+              std::uint32_t work);
+  rte_mbuf* make_linear(OutQueue& out, rte_mbuf* head, const std::uint8_t* payload,
+                        std::uint32_t n);
 
   std::vector<OutQueue*> outs_;
   std::array<std::uint8_t, 256> port_of_plane_;
@@ -127,11 +144,12 @@ class TxIo {
   std::uint64_t copied_ = 0, attached_ = 0, no_buffer_ = 0;
 };
 
-inline bool TxIo::attach(OutQueue& out, rte_mbuf* head, const std::uint8_t* payload, std::uint32_t n,
-                         std::uint32_t work) {
+inline bool TxIo::attach(OutQueue& out, rte_mbuf* head, const std::uint8_t* payload,
+                         std::uint32_t n, std::uint32_t work) {
   auto* at = const_cast<std::uint8_t*>(payload);  // an mbuf's buffer is mutable by type only
-  rte_mbuf* m = attach_payload(out.port().pools(out.queue()).extbuf, at, reinterpret_cast<rte_iova_t>(at),
-                               static_cast<std::uint16_t>(n), release, &refs_[work]);
+  rte_mbuf* m =
+      attach_payload(out.port().pools(out.queue()).extbuf, at, reinterpret_cast<rte_iova_t>(at),
+                     static_cast<std::uint16_t>(n), release, &refs_[work]);
   if (m == nullptr) return false;
   refs_[work].fetch_add(1, std::memory_order_relaxed);
   head->next = m;
@@ -142,7 +160,8 @@ inline bool TxIo::attach(OutQueue& out, rte_mbuf* head, const std::uint8_t* payl
 }
 
 // One contiguous frame. nullptr: no buffer.
-inline rte_mbuf* TxIo::make_linear(OutQueue& out, rte_mbuf* head, const std::uint8_t* payload, std::uint32_t n) {
+inline rte_mbuf* TxIo::make_linear(OutQueue& out, rte_mbuf* head, const std::uint8_t* payload,
+                                   std::uint32_t n) {
   rte_mbuf* m = head;
   if (rte_pktmbuf_tailroom(head) < n + wire::kCrcBytes) {
     const QueuePools& pools = out.port().pools(out.queue());
@@ -161,7 +180,8 @@ inline rte_mbuf* TxIo::make_linear(OutQueue& out, rte_mbuf* head, const std::uin
 }
 
 inline void TxIo::commit(std::uint32_t header, const std::uint8_t* payload, std::uint32_t n,
-                         const std::uint8_t* trailer, std::uint16_t src_port, std::uint16_t, std::uint32_t work) {
+                         const std::uint8_t* trailer, std::uint16_t src_port, std::uint16_t,
+                         std::uint32_t work) {
   OutQueue& out = *current_->out;
   const wire::Encap& encap = current_->encap;
   rte_mbuf* m = mbuf_;
@@ -174,10 +194,16 @@ inline void TxIo::commit(std::uint32_t header, const std::uint8_t* payload, std:
                      out.port().capabilities().kind != PortKind::kPci;
   // A pool that is empty loses the packet like a full queue would: the gap brings it back.
   if (chain) {
-    if (!attach(out, m, payload, n, work)) { ++no_buffer_; return rte_pktmbuf_free(m); }
+    if (!attach(out, m, payload, n, work)) {
+      ++no_buffer_;
+      return rte_pktmbuf_free(m);
+    }
   } else if (n != 0) {
     rte_mbuf* whole = make_linear(out, m, payload, n);
-    if (whole == nullptr) { ++no_buffer_; return rte_pktmbuf_free(m); }
+    if (whole == nullptr) {
+      ++no_buffer_;
+      return rte_pktmbuf_free(m);
+    }
     m = whole;
   }
   if (trailer != nullptr) {
@@ -191,8 +217,9 @@ inline void TxIo::commit(std::uint32_t header, const std::uint8_t* payload, std:
     wire::write_udp_pseudo_checksum(rte_pktmbuf_mtod(m, std::uint8_t*) + wire::kEthBytes);
     set_tx_checksum(m, encap.v6());
   } else if (out.port().tx_checksum() == TxChecksum::kSoftware) {
-    wire::write_udp_checksum(rte_pktmbuf_mtod(m, std::uint8_t*) + wire::kEthBytes,
-                             {rte_pktmbuf_mtod_offset(m, const std::uint8_t*, encap.size()), header}, {payload, n});
+    wire::write_udp_checksum(
+        rte_pktmbuf_mtod(m, std::uint8_t*) + wire::kEthBytes,
+        {rte_pktmbuf_mtod_offset(m, const std::uint8_t*, encap.size()), header}, {payload, n});
   }
   out.push(m, encap.size());
 }

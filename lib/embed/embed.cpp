@@ -38,7 +38,10 @@ class Embedded {
   }
 
  private:
-  struct Named { std::string name; std::unique_ptr<InProcessHost> host; };
+  struct Named {
+    std::string name;
+    std::unique_ptr<InProcessHost> host;
+  };
 
   bool start(const char* file, int& err, std::string& why) {
     auto loaded = config::load_file(file);
@@ -48,9 +51,11 @@ class Embedded {
       return false;
     }
     // One pass runs all hosts, and applications lock one host each.
-    if (loaded.value().eal.progress == config::Progress::kInline && loaded.value().hosts.size() > 1) {
+    if (loaded.value().eal.progress == config::Progress::kInline &&
+        loaded.value().hosts.size() > 1) {
       err = EINVAL;
-      why = std::string(file) + ": progress: inline serves one host per process; several want progress: lcore";
+      why = std::string(file) +
+            ": progress: inline serves one host per process; several want progress: lcore";
       return false;
     }
     runtime_ = Runtime::create(loaded.value(), "metaroce-embed", why);
@@ -63,7 +68,8 @@ class Embedded {
       InProcessOptions o;
       o.clock = [this] { return runtime_->clock().now(); };
       if (runtime_->inline_progress()) o.progress = [this] { return runtime_->inline_pass(); };
-      hosts_.push_back({h->name(), std::make_unique<InProcessHost>(h->name(), h->control(), std::move(o))});
+      hosts_.push_back(
+          {h->name(), std::make_unique<InProcessHost>(h->name(), h->control(), std::move(o))});
     }
     if (!runtime_->inline_progress()) control_ = std::thread([this] { control_loop(); });
     return true;
@@ -96,7 +102,8 @@ class Embedded {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_backend(const metaroce_attach_attr& attr, Nanos, int& err, std::string& why) {
+std::unique_ptr<Backend> make_backend(const metaroce_attach_attr& attr, Nanos, int& err,
+                                      std::string& why) {
   if (attr.config_file == nullptr) {
     err = EINVAL;
     why = "libmetaroce-embed runs the dataplane in this process: give config_file";

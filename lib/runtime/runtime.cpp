@@ -19,36 +19,55 @@ namespace {
 
 MemoryMode memory_mode(config::EalMemory m) {
   switch (m) {
-    case config::EalMemory::kAuto: return MemoryMode::kAuto;
-    case config::EalMemory::kInMemory: return MemoryMode::kInMemory;
-    case config::EalMemory::kNoHuge: return MemoryMode::kNoHuge;
-    case config::EalMemory::kFile: return MemoryMode::kFilePrefix;
+    case config::EalMemory::kAuto:
+      return MemoryMode::kAuto;
+    case config::EalMemory::kInMemory:
+      return MemoryMode::kInMemory;
+    case config::EalMemory::kNoHuge:
+      return MemoryMode::kNoHuge;
+    case config::EalMemory::kFile:
+      return MemoryMode::kFilePrefix;
   }
   return MemoryMode::kAuto;
 }
 
 const char* name_of(MemoryMode m) {
   switch (m) {
-    case MemoryMode::kInMemory: return "huge pages, no files";
-    case MemoryMode::kNoHuge: return "ordinary pages (no huge pages free)";
-    case MemoryMode::kFilePrefix: return "huge pages in hugetlbfs";
-    case MemoryMode::kAuto: break;
+    case MemoryMode::kInMemory:
+      return "huge pages, no files";
+    case MemoryMode::kNoHuge:
+      return "ordinary pages (no huge pages free)";
+    case MemoryMode::kFilePrefix:
+      return "huge pages in hugetlbfs";
+    case MemoryMode::kAuto:
+      break;
   }
   return "auto";
 }
 
 // The configuration's port as the driver wants it.
-PortConfig port_config(const config::DaemonConfig& all, const config::HostConfig& host, const config::PortConfig& p,
-                       std::size_t index) {
+PortConfig port_config(const config::DaemonConfig& all, const config::HostConfig& host,
+                       const config::PortConfig& p, std::size_t index) {
   PortConfig r;
   r.name = fmt::format("{}p{}", host.name.substr(0, 8), index);
   for (char& ch : r.name)
     if ((ch < 'a' || ch > 'z') && (ch < '0' || ch > '9')) ch = '_';
   switch (p.kind) {
-    case config::PortKind::kPci: r.kind = PortKind::kPci; r.device = p.device; break;
-    case config::PortKind::kTap: r.kind = PortKind::kTap; r.device = p.interface; break;
-    case config::PortKind::kNull: r.kind = PortKind::kNull; break;
-    case config::PortKind::kRing: r.kind = PortKind::kRing; r.device = p.pair; break;
+    case config::PortKind::kPci:
+      r.kind = PortKind::kPci;
+      r.device = p.device;
+      break;
+    case config::PortKind::kTap:
+      r.kind = PortKind::kTap;
+      r.device = p.interface;
+      break;
+    case config::PortKind::kNull:
+      r.kind = PortKind::kNull;
+      break;
+    case config::PortKind::kRing:
+      r.kind = PortKind::kRing;
+      r.device = p.pair;
+      break;
     case config::PortKind::kMemif:
       r.kind = PortKind::kMemif;
       r.device = p.socket;
@@ -56,8 +75,14 @@ PortConfig port_config(const config::DaemonConfig& all, const config::HostConfig
       r.memif_id = p.id;
       r.rx_descriptors = r.tx_descriptors = static_cast<std::uint16_t>(p.ring_size);
       break;
-    case config::PortKind::kAfPacket: r.kind = PortKind::kAfPacket; r.device = p.interface; break;
-    case config::PortKind::kAfXdp: r.kind = PortKind::kAfXdp; r.device = p.interface; break;
+    case config::PortKind::kAfPacket:
+      r.kind = PortKind::kAfPacket;
+      r.device = p.interface;
+      break;
+    case config::PortKind::kAfXdp:
+      r.kind = PortKind::kAfXdp;
+      r.device = p.interface;
+      break;
   }
   r.payload_mtu = all.transport.payload_mtu;
   r.ipv4 = !p.address.ip.v6;
@@ -76,7 +101,8 @@ FaultPlan fault_plan(const config::FaultsConfig& f, std::size_t host) {
 
 }  // namespace
 
-std::unique_ptr<Runtime> Runtime::create(const config::DaemonConfig& config, const std::string& program, std::string& error) {
+std::unique_ptr<Runtime> Runtime::create(const config::DaemonConfig& config,
+                                         const std::string& program, std::string& error) {
   std::unique_ptr<Runtime> r(new Runtime);
   r->inline_ = config.eal.progress == config::Progress::kInline;
   if (!r->start_eal(config, program, error)) return nullptr;
@@ -89,7 +115,10 @@ std::unique_ptr<Runtime> Runtime::create(const config::DaemonConfig& config, con
   r->report_.push_back(capability_table(rows));
   for (auto& h : r->hosts_) {
     const Status s = h->start();
-    if (!s.ok()) { error = s.message; return nullptr; }
+    if (!s.ok()) {
+      error = s.message;
+      return nullptr;
+    }
   }
   if (!r->inline_) {
     r->plan_workers(config);
@@ -99,7 +128,8 @@ std::unique_ptr<Runtime> Runtime::create(const config::DaemonConfig& config, con
   return r;
 }
 
-bool Runtime::start_eal(const config::DaemonConfig& config, const std::string& program, std::string& error) {
+bool Runtime::start_eal(const config::DaemonConfig& config, const std::string& program,
+                        std::string& error) {
   EalConfig e;
   e.program = program;
   e.memory = memory_mode(config.eal.memory);
@@ -121,7 +151,10 @@ bool Runtime::start_eal(const config::DaemonConfig& config, const std::string& p
   }
   EalInfo info;
   const Status s = init_eal(e, &info);
-  if (!s.ok()) { error = s.message; return false; }
+  if (!s.ok()) {
+    error = s.message;
+    return false;
+  }
   housekeeping_ = info.housekeeping_cpus;
   if (!config.eal.control_cpus.empty())
     housekeeping_.assign(config.eal.control_cpus.begin(), config.eal.control_cpus.end());
@@ -136,7 +169,8 @@ bool Runtime::start_eal(const config::DaemonConfig& config, const std::string& p
   return true;
 }
 
-bool Runtime::open_host(const config::DaemonConfig& config, const config::HostConfig& host, std::string& error) {
+bool Runtime::open_host(const config::DaemonConfig& config, const config::HostConfig& host,
+                        std::string& error) {
   HostPlan plan;
   plan.name = host.name;
   plan.transport = config.transport;
@@ -146,7 +180,10 @@ bool Runtime::open_host(const config::DaemonConfig& config, const config::HostCo
     const config::PortConfig& p = host.ports[i];
     PortPlan port;
     const Status s = open_port(port_config(config, host, p, i), port.port);
-    if (!s.ok()) { error = s.message; return false; }
+    if (!s.ok()) {
+      error = s.message;
+      return false;
+    }
     port.plane = p.plane;
     port.address = LocalAddress{p.address.ip, p.address.length, p.gateway};
     port.line_rate = p.line_rate;
@@ -155,7 +192,8 @@ bool Runtime::open_host(const config::DaemonConfig& config, const config::HostCo
   try {
     hosts_.push_back(std::make_unique<Host>(std::move(plan)));
   } catch (const std::bad_alloc&) {
-    error = fmt::format("host {}: not enough DPDK memory for its rings; raise eal.memory_size", host.name);
+    error = fmt::format("host {}: not enough DPDK memory for its rings; raise eal.memory_size",
+                        host.name);
     return false;
   }
   return true;
@@ -178,12 +216,15 @@ void Runtime::warn_remote_memory() {
   if (numa_available() < 0) return;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     for (const auto& w : workers_) {
-      const bool works = std::any_of(w->tasks.begin(), w->tasks.end(), [&](const Task& t) { return t.group == &hosts_[i]->group(); });
+      const bool works = std::any_of(w->tasks.begin(), w->tasks.end(),
+                                     [&](const Task& t) { return t.group == &hosts_[i]->group(); });
       const int node = numa_node_of_cpu(static_cast<int>(w->cpu));
       for (const PortPlan& p : hosts_[i]->ports()) {
         if (!works || node < 0 || p.port->socket() < 0 || p.port->socket() == node) continue;
-        report_.push_back(fmt::format("warning: host {}: CPU {} is on NUMA node {}, port of plane {} on node {}; give the group a CPU of node {}",
-                                      hosts_[i]->name(), w->cpu, node, p.plane, p.port->socket(), p.port->socket()));
+        report_.push_back(fmt::format(
+            "warning: host {}: CPU {} is on NUMA node {}, port of plane {} on node {}; give the "
+            "group a CPU of node {}",
+            hosts_[i]->name(), w->cpu, node, p.plane, p.port->socket(), p.port->socket()));
       }
     }
   }
@@ -198,7 +239,8 @@ bool Runtime::launch(std::string& error) {
       error = fmt::format("lcore {} on CPU {} does not start (error {})", w->lcore, w->cpu, rc);
       return false;
     }
-    report_.push_back(fmt::format("lcore {} on CPU {}: {} role sets", w->lcore, w->cpu, w->tasks.size()));
+    report_.push_back(
+        fmt::format("lcore {} on CPU {}: {} role sets", w->lcore, w->cpu, w->tasks.size()));
   }
   return true;
 }
@@ -228,14 +270,23 @@ void Runtime::work(Worker& w) {
       if (t.timer) t.group->timer_pass(now);
       if (t.tx) moved += t.group->tx_pass(now);
     }
-    if (moved != 0) { empty = 0; continue; }
+    if (moved != 0) {
+      empty = 0;
+      continue;
+    }
     ++empty;
     switch (w.idle) {
-      case config::IdlePolicy::kPoll: rte_pause(); break;
-      case config::IdlePolicy::kYield: sched_yield(); break;
+      case config::IdlePolicy::kPoll:
+        rte_pause();
+        break;
+      case config::IdlePolicy::kYield:
+        sched_yield();
+        break;
       case config::IdlePolicy::kSleep:
-        if (empty > 1000) usleep(50);
-        else sched_yield();
+        if (empty > 1000)
+          usleep(50);
+        else
+          sched_yield();
         break;
     }
   }
@@ -278,7 +329,8 @@ void Runtime::reconnect_ports(Nanos now) {
   };
   while (!all_paused() && clock_->now() - now < 50 * kMillisecond) sched_yield();
   if (all_paused()) {
-    for (auto& h : hosts_) [[maybe_unused]] const Status tried = h->reconnect();  // the peer may be away still
+    for (auto& h : hosts_)
+      [[maybe_unused]] const Status tried = h->reconnect();  // the peer may be away still
   }
   pause_.store(false);
 }

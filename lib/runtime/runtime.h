@@ -20,7 +20,8 @@ namespace metaroce {
 class Runtime {
  public:
   // Started and carrying traffic; nullptr with one sentence in `error`.
-  static std::unique_ptr<Runtime> create(const config::DaemonConfig& config, const std::string& program, std::string& error);
+  static std::unique_ptr<Runtime> create(const config::DaemonConfig& config,
+                                         const std::string& program, std::string& error);
   ~Runtime();
   Runtime(const Runtime&) = delete;
 
@@ -37,7 +38,10 @@ class Runtime {
   [[nodiscard]] const std::vector<unsigned>& housekeeping_cpus() const { return housekeeping_; }
 
  private:
-  struct Task { Group* group; bool rx, tx, timer; };
+  struct Task {
+    Group* group;
+    bool rx, tx, timer;
+  };
   struct alignas(64) Worker {
     Runtime* runtime = nullptr;
     unsigned lcore = 0, cpu = 0;
@@ -46,8 +50,10 @@ class Runtime {
     std::atomic<bool> paused{false}, running{false};
   };
   Runtime() = default;
-  bool start_eal(const config::DaemonConfig& config, const std::string& program, std::string& error);
-  bool open_host(const config::DaemonConfig& config, const config::HostConfig& host, std::string& error);
+  bool start_eal(const config::DaemonConfig& config, const std::string& program,
+                 std::string& error);
+  bool open_host(const config::DaemonConfig& config, const config::HostConfig& host,
+                 std::string& error);
   bool launch(std::string& error);
   void plan_workers(const config::DaemonConfig& config);
   static int worker_main(void* arg);

@@ -14,7 +14,9 @@ namespace metaroce {
 
 class CompletionQueues {
  public:
-  explicit CompletionQueues(std::uint32_t capacity) : queues_(capacity) { dirty_.reserve(capacity); }
+  explicit CompletionQueues(std::uint32_t capacity) : queues_(capacity) {
+    dirty_.reserve(capacity);
+  }
 
   bool add(const CqParams& p) {
     if (p.cq >= queues_.size() || queues_[p.cq].used) return false;
@@ -26,7 +28,9 @@ class CompletionQueues {
     queues_[cq].used = false;
     return true;
   }
-  [[nodiscard]] bool valid(std::uint32_t cq) const { return cq < queues_.size() && queues_[cq].used; }
+  [[nodiscard]] bool valid(std::uint32_t cq) const {
+    return cq < queues_.size() && queues_[cq].used;
+  }
 
   bool reserve(std::uint32_t cq) {
     if (!valid(cq)) return false;
@@ -42,7 +46,10 @@ class CompletionQueues {
     Queue& q = queues_[cq];
     --q.reserved;
     q.p.ring.stage(c);
-    if (!q.dirty) { q.dirty = true; dirty_.push_back(cq); }
+    if (!q.dirty) {
+      q.dirty = true;
+      dirty_.push_back(cq);
+    }
   }
   // Publishes the batch and wakes applications that armed their queue. One system call per
   // armed queue, none otherwise.

@@ -2,15 +2,13 @@
 // first implementation: ECN-driven additive increase, multiplicative decrease per path, coupled
 // over the paths of a connection. The receiver's half (rate hints) joins through on_hint().
 //
-//   Window of a path W_p in bytes; window of the connection W_c = sum of W_p, kept explicitly. [MR-8.3.2]
-//   Clean RTT that used the window: W_p += max(1 packet / paths, W_p / 32) [MR-8.3.1]: together the paths
-//   grow by about W_c / 32 per RTT, whatever their number.
-//   [MR-8.3.3] [MR-8.3.4] [MR-8.3.5]
-//   CE: DCTCP's estimate alpha (gain 1/16), once per RTT W_p *= 1 - alpha / 2, and the scheduler
-//   skips the path for one rotation.
-//   [MR-8.3.7] [MR-8.3.8]
-//   Loss: the lost bytes are subtracted (random loss on one path must not halve it); above 20 %
-//   lost in each of two consecutive RTTs it is congestion without marks: halve.
+//   Window of a path W_p in bytes; window of the connection W_c = sum of W_p, kept explicitly.
+//   [MR-8.3.2] Clean RTT that used the window: W_p += max(1 packet / paths, W_p / 32) [MR-8.3.1]:
+//   together the paths grow by about W_c / 32 per RTT, whatever their number. [MR-8.3.3] [MR-8.3.4]
+//   [MR-8.3.5] CE: DCTCP's estimate alpha (gain 1/16), once per RTT W_p *= 1 - alpha / 2, and the
+//   scheduler skips the path for one rotation. [MR-8.3.7] [MR-8.3.8] Loss: the lost bytes are
+//   subtracted (random loss on one path must not halve it); above 20 % lost in each of two
+//   consecutive RTTs it is congestion without marks: halve.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +24,7 @@ class EcnAimd {
  public:
   struct Path {
     Bytes window = 0;
-    PathSeq round_end;          // the RTT round ends when this is acknowledged
+    PathSeq round_end;  // the RTT round ends when this is acknowledged
     Bytes round_acked = 0, round_lost = 0;
     std::uint32_t round_packets = 0, round_ce = 0;
     std::uint32_t alpha_1024 = 0;
@@ -42,8 +40,8 @@ class EcnAimd {
 
   static Bytes initial_window(const TransportConfig& c, Nanos handshake_rtt, Mbps line_rate) {
     if (c.initial_window != 0) return c.initial_window;
-    // [MR-8.2.1] [MR-8.2.8] 0.8 x RTT x line rate. The handshake passes the control threads, hence the cap: 25 us is
-    // a generous fabric round trip. Mb/s x ns / 8000 = bytes.
+    // [MR-8.2.1] [MR-8.2.8] 0.8 x RTT x line rate. The handshake passes the control threads, hence
+    // the cap: 25 us is a generous fabric round trip. Mb/s x ns / 8000 = bytes.
     const Nanos rtt = std::min<Nanos>(handshake_rtt, 25 * kMicrosecond);
     return static_cast<Bytes>(line_rate) * rtt / 10000;
   }
@@ -76,7 +74,8 @@ class EcnAimd {
  private:
   static void end_round(Conn& c, Path& p, PathSeq next) {
     if (p.round_packets != 0) {
-      const std::uint32_t fraction = std::min<std::uint32_t>(1024, p.round_ce * 1024 / p.round_packets);
+      const std::uint32_t fraction =
+          std::min<std::uint32_t>(1024, p.round_ce * 1024 / p.round_packets);
       p.alpha_1024 = (p.alpha_1024 * 15 + fraction) / 16;
     }
     const bool lossy = p.round_lost * 5 > p.round_acked + p.round_lost;
@@ -85,7 +84,8 @@ class EcnAimd {
     } else if (lossy && p.lossy_before) {
       shrink(c, p, p.window / 2);
     } else if (p.used_fully && c.window < c.max) {
-      const Bytes step = std::min(std::max<Bytes>(c.packet / c.paths, p.window / 32), c.max - c.window);
+      const Bytes step =
+          std::min(std::max<Bytes>(c.packet / c.paths, p.window / 32), c.max - c.window);
       p.window += step;
       c.window += step;
     }
@@ -96,8 +96,9 @@ class EcnAimd {
     p.used_fully = false;
   }
   static void shrink(Conn& c, Path& p, Bytes by) {
-    by = std::min(by, c.window - c.min);                        // [MR-8.1.5]
-    const Bytes to = std::max<Bytes>(p.window - by, c.packet);  // one packet always may fly [MR-8.3.11]
+    by = std::min(by, c.window - c.min);  // [MR-8.1.5]
+    const Bytes to =
+        std::max<Bytes>(p.window - by, c.packet);  // one packet always may fly [MR-8.3.11]
     c.window -= p.window - to;
     p.window = to;
   }

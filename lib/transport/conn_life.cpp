@@ -29,7 +29,7 @@ void ControlRole::on_conn_packet(Conn& c, const Message& m, const PacketSource& 
   if (m.scid != c.params.peer_dcid) return drop(DropReason::kCtrlUnexpected);
   bool known = false;
   for (std::uint32_t i = 0; i < c.params.n_planes; ++i) known |= c.params.planes[i].peer == src.src;
-  if (!known) return drop(DropReason::kSourceAddress);  // [MR-5.5.6]
+  if (!known) return drop(DropReason::kSourceAddress);        // [MR-5.5.6]
   if (c.params.crc && !m.crc) return drop(DropReason::kCrc);  // [MR-3.2.3]
   if (c.state == ConnState::kRemoving) {
     if (m.type == CtrlType::kConnClose && c.peer_closed) return on_conn_close(c, m, src);
@@ -38,7 +38,7 @@ void ControlRole::on_conn_packet(Conn& c, const Message& m, const PacketSource& 
   if (c.state < ConnState::kHalfOpen) return drop(DropReason::kCtrlUnexpected);
   c.confirmed = true;
   if (m.type == CtrlType::kConnClose) return on_conn_close(c, m, src);  // never opens
-  if (c.state == ConnState::kHalfOpen) open_conn(c);  // [MR-5.2.8]
+  if (c.state == ConnState::kHalfOpen) open_conn(c);                    // [MR-5.2.8]
   // Requests are answered, replies are not. [MR-10.2.4]
   switch (m.type) {
     case CtrlType::kConnRtu: {  // [MR-5.2.10] [MR-10.2.3]

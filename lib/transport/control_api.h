@@ -22,33 +22,34 @@ struct PrivateData {
 };
 
 struct StreamAttr {
-  std::uint32_t send_cq = 0, recv_cq = 0;        // ids from add_cq
+  std::uint32_t send_cq = 0, recv_cq = 0;  // ids from add_cq
   std::uint32_t send_depth = 128, recv_depth = 128;
   bool ordered_last = false;  // [MR-6.4.4]
   PrivateData private_data;
 };
 
-// Rings of one client, one entry per worker group. The rings' memory outlives remove_client's event.
+// Rings of one client, one entry per worker group. The rings' memory outlives remove_client's
+// event.
 struct GroupRings {
   RingConsumer<WorkRequest> sends;     // read by the group's TX role
   RingConsumer<WorkRequest> receives;  // read by the group's RX role
 };
 struct CqRings {
-  RingProducer<Completion> from_tx;    // written by the group's TX role
-  RingProducer<Completion> from_rx;    // written by the group's RX role
+  RingProducer<Completion> from_tx;  // written by the group's TX role
+  RingProducer<Completion> from_rx;  // written by the group's RX role
 };
 
 enum class ControlStatus : std::uint8_t {
   kOk = 0,
-  kNoSuchObject,      // unknown or foreign client, key, queue, request or stream
-  kLimit,             // a configured limit (message says which)
-  kInUse,             // service already has a listener; queue still used by a stream
-  kInvalid,           // argument out of range
-  kRefused,           // peer: nobody listens on that service, or rejected
-  kUnreachable,       // no route, neighbour or common address family
-  kTimeout,           // peer did not answer in time
-  kPeerLost,          // connection failed or peer restarted
-  kIncompatible,      // no common protocol version or MTU
+  kNoSuchObject,  // unknown or foreign client, key, queue, request or stream
+  kLimit,         // a configured limit (message says which)
+  kInUse,         // service already has a listener; queue still used by a stream
+  kInvalid,       // argument out of range
+  kRefused,       // peer: nobody listens on that service, or rejected
+  kUnreachable,   // no route, neighbour or common address family
+  kTimeout,       // peer did not answer in time
+  kPeerLost,      // connection failed or peer restarted
+  kIncompatible,  // no common protocol version or MTU
 };
 
 enum class ControlEventKind : std::uint8_t {
@@ -62,15 +63,15 @@ struct ControlEvent {
   ControlStatus status = ControlStatus::kOk;
   std::uint64_t token = 0;
   ClientId client;
-  std::uint32_t id = 0;             // key, cq id
+  std::uint32_t id = 0;  // key, cq id
   StreamHandle stream = 0;
-  std::uint32_t group = 0;          // worker group of the stream: whose rings to post to
-  std::uint64_t request = 0;        // kConnectRequest: to be given to accept() or reject()
+  std::uint32_t group = 0;    // worker group of the stream: whose rings to post to
+  std::uint64_t request = 0;  // kConnectRequest: to be given to accept() or reject()
   std::uint32_t service = 0;
   WorkStatus work_status = WorkStatus::kSuccess;
   IpAddress peer;
   PrivateData private_data;
-  std::string message;              // for a person, when status is not kOk
+  std::string message;  // for a person, when status is not kOk
 };
 
 struct PathStats {
@@ -78,14 +79,16 @@ struct PathStats {
   bool active = false;
   std::uint16_t source_port = 0;
   std::uint32_t srtt_ns = 0;
-  std::uint64_t tx_packets = 0, tx_bytes = 0, rtx_packets = 0, lost_packets = 0, spurious_packets = 0;
+  std::uint64_t tx_packets = 0, tx_bytes = 0, rtx_packets = 0, lost_packets = 0,
+                spurious_packets = 0;
   std::uint64_t rx_packets = 0, rx_bytes = 0, rx_out_of_order = 0, rx_late = 0, rx_ce = 0;
   Bytes window = 0;
 };
 struct ConnStats {
   IpAddress peer;
   std::uint32_t streams = 0;
-  std::uint64_t acked_bytes = 0, tx_packets = 0, rtx_packets = 0, lost_packets = 0, spurious_packets = 0;
+  std::uint64_t acked_bytes = 0, tx_packets = 0, rtx_packets = 0, lost_packets = 0,
+                spurious_packets = 0;
   std::uint64_t rx_packets = 0, rx_bytes = 0, rx_out_of_order = 0, rx_duplicates = 0, rx_drops = 0;
   std::vector<PathStats> paths;
 };
@@ -122,7 +125,8 @@ class ControlApi {
   virtual bool conn_stats(ClientId, StreamHandle, ConnStats& out) = 0;
   // Moves a path of the stream's connection to another UDP source port (0: draw one), live: the
   // path drains, then goes on in a new epoch.
-  virtual ControlStatus move_path(ClientId, StreamHandle, std::uint8_t path, std::uint16_t port) = 0;
+  virtual ControlStatus move_path(ClientId, StreamHandle, std::uint8_t path,
+                                  std::uint16_t port) = 0;
   // Next event, oldest first; false when there is none.
   virtual bool next_event(ControlEvent& out) = 0;
 };

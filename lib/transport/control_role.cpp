@@ -215,7 +215,7 @@ void ControlRole::on_ctrl_packet(const RxToControl& p) {
   Conn* c = conn_at(ConnIndex{m.dcid >> 8});
   if (c == nullptr) return drop(DropReason::kUnknownConn);
   if (c->params.own_dcid != m.dcid) return drop(DropReason::kStaleConn);  // [MR-5.6.3]
-  if (c->epoch != m.conn_epoch) return drop(DropReason::kCtrlEpoch);  // [MR-5.1.4] [MR-10.1.4]
+  if (c->epoch != m.conn_epoch) return drop(DropReason::kCtrlEpoch);      // [MR-5.1.4] [MR-10.1.4]
   if (m.type == wire::CtrlType::kConnRsp) return on_conn_rsp(*c, m, p.source, p.received_at);
   on_conn_packet(*c, m, p.source);
 }
@@ -360,7 +360,8 @@ bool ControlRole::conn_stats(ClientId client, StreamHandle handle, ConnStats& ou
   return true;
 }
 
-ControlStatus ControlRole::move_path(ClientId client, StreamHandle handle, std::uint8_t path, std::uint16_t port) {
+ControlStatus ControlRole::move_path(ClientId client, StreamHandle handle, std::uint8_t path,
+                                     std::uint16_t port) {
   const Stream* s = own_stream(client, handle);
   const Conn* c = s != nullptr && s->on_conn ? conn_at(s->conn) : nullptr;
   if (c == nullptr || path >= c->params.n_paths) return ControlStatus::kNoSuchObject;

@@ -41,7 +41,7 @@ ControlRole::Conn* ControlRole::new_conn(std::uint32_t group, bool initiator) {
   p.index = ConnIndex{index};
   p.own_dcid = (index << 8) | generation;
   p.own_port = static_cast<std::uint16_t>(host_.config.base_udp_port + group);  // [MR-3.1.2]
-  p.own_pseq_seed = io_.secret_random();  // [MR-5.3.1]
+  p.own_pseq_seed = io_.secret_random();                                        // [MR-5.3.1]
   p.entropy_seed = io_.secret_random();
   c.next_serial = static_cast<std::uint32_t>(io_.secret_random());
 

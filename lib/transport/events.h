@@ -24,24 +24,24 @@ namespace metaroce {
 
 // ---- control -> RX, TX -------------------------------------------------------------------------
 enum class CommandKind : std::uint8_t {
-  kAddClient,      // client
-  kRemoveClient,   // id = client: forgets its ring; streams, CQs and regions were removed before
-  kAddRegion,      // region
-  kRemoveRegion,   // id = key; done means that no new access will start (TX: none is in flight)
-  kAddCq,          // cq
-  kRemoveCq,       // id = cq
-  kAddConn,        // conn
-  kOpenConn,       // id = conn index: the peer is proven, data may be sent (TX only)
-  kRemoveConn,     // id = conn index; streams were removed before
-  kFailConn,       // id = conn index, status: every outstanding work request in error (TX only)
-  kAddStream,      // stream
-  kDrainStream,    // id = handle: kStreamDrained when nothing is outstanding (TX only)
-  kStopStream,     // id = handle, spn = peer's final cumulative spn if has_spn: TX completes what is
-                   // below as success, flushes the rest; RX flushes receives. Result carries the
-                   // final cumulative spn (RX)
-  kRemoveStream,   // id = handle: frees the slot (after linger)
-  kChangePort,     // id = conn index, path, port (0 = draw one): live change of a path's source port
-  kPeerAddress,    // TX: id = conn index, plane in path: neighbour of a plane changed
+  kAddClient,     // client
+  kRemoveClient,  // id = client: forgets its ring; streams, CQs and regions were removed before
+  kAddRegion,     // region
+  kRemoveRegion,  // id = key; done means that no new access will start (TX: none is in flight)
+  kAddCq,         // cq
+  kRemoveCq,      // id = cq
+  kAddConn,       // conn
+  kOpenConn,      // id = conn index: the peer is proven, data may be sent (TX only)
+  kRemoveConn,    // id = conn index; streams were removed before
+  kFailConn,      // id = conn index, status: every outstanding work request in error (TX only)
+  kAddStream,     // stream
+  kDrainStream,   // id = handle: kStreamDrained when nothing is outstanding (TX only)
+  kStopStream,    // id = handle, spn = peer's final cumulative spn if has_spn: TX completes what is
+                  // below as success, flushes the rest; RX flushes receives. Result carries the
+                  // final cumulative spn (RX)
+  kRemoveStream,  // id = handle: frees the slot (after linger)
+  kChangePort,    // id = conn index, path, port (0 = draw one): live change of a path's source port
+  kPeerAddress,   // TX: id = conn index, plane in path: neighbour of a plane changed
 };
 struct Command {
   CommandKind kind{};
@@ -64,14 +64,15 @@ struct Command {
 
 struct CommandResult {
   std::uint64_t token = 0;
-  bool ok = true;            // false: the object does not exist, or no room for it
-  StreamSeq cum_spn;         // kStopStream by RX
+  bool ok = true;     // false: the object does not exist, or no room for it
+  StreamSeq cum_spn;  // kStopStream by RX
 };
 
-// ---- RX -> TX ------------------------------------------------------------------------------------
-struct PathAck {             // one AckPath block, as received
+// ---- RX -> TX
+// ------------------------------------------------------------------------------------
+struct PathAck {  // one AckPath block, as received
   PathSeq cum, highest;
-  SackVector sack;           // bit i = cum + i
+  SackVector sack;  // bit i = cum + i
   WireTime timestamp_echo;
   std::uint32_t ack_delay_64ns = 0;  // kNoDelaySample: no RTT sample
   std::uint16_t late = 0, rejects = 0;
@@ -80,7 +81,7 @@ struct PathAck {             // one AckPath block, as received
   // Of the ACK packet as a whole.
   std::uint8_t receive_load = 0, host_pressure = 0, hint_epoch = 0;
   Mbps rate_hint = 0;
-  WireTime sent;             // the ACK's own timestamp: the newest hint wins
+  WireTime sent;  // the ACK's own timestamp: the newest hint wins
 };
 struct StreamAck {
   std::uint16_t number = 0;  // our number of the stream
@@ -117,9 +118,10 @@ struct RxToTx {
 };
 static_assert(sizeof(RxToTx) <= 128);
 
-// ---- RX, TX -> control -----------------------------------------------------------------------------
-struct PacketSource {        // whence a control packet came, enough to answer it
-  PlaneId plane;             // local port index
+// ---- RX, TX -> control
+// -----------------------------------------------------------------------------
+struct PacketSource {  // whence a control packet came, enough to answer it
+  PlaneId plane;       // local port index
   IpAddress src, dst;
   MacAddress src_mac;
   std::uint16_t src_port = 0, dst_port = 0;
@@ -137,14 +139,20 @@ struct RxToControl {
 enum class TxToControlKind : std::uint8_t { kResult, kConnFailed, kStreamFailed, kStreamDrained };
 struct TxToControl {
   TxToControlKind kind{};
-  std::uint8_t status = 0;   // WorkStatus
+  std::uint8_t status = 0;      // WorkStatus
   bool never_answered = false;  // kConnFailed: the peer never acknowledged anything
-  std::uint32_t id = 0;      // conn index or stream handle
+  std::uint32_t id = 0;         // conn index or stream handle
   CommandResult result;
 };
 
-// ---- TX <-> timer --------------------------------------------------------------------------------
-struct TimerArm { std::uint32_t id = 0; Nanos deadline = 0; };  // re-arming replaces; kNever cancels
-struct TimerFired { std::uint32_t id = 0; };
+// ---- TX <-> timer
+// --------------------------------------------------------------------------------
+struct TimerArm {
+  std::uint32_t id = 0;
+  Nanos deadline = 0;
+};  // re-arming replaces; kNever cancels
+struct TimerFired {
+  std::uint32_t id = 0;
+};
 
 }  // namespace metaroce

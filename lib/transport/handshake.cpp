@@ -253,10 +253,10 @@ bool ControlRole::negotiate(Conn& c, const Message& m, const IpAddress& local) {
   const std::uint32_t paths =
       std::min<std::uint32_t>({peer.paths_per_plane, c.own.paths_per_plane, 256U / p.n_planes});
   p.n_paths = static_cast<std::uint16_t>(paths * p.n_planes);  // [MR-9.1.1]
-  p.peer_port = peer.worker_port;  // [MR-5.2.16]
+  p.peer_port = peer.worker_port;                              // [MR-5.2.16]
   p.peer_pseq_seed = peer.pseq_seed;
   p.line_rate = std::min(c.own.line_rate, peer.line_rate);
-  p.handshake_rtt = c.rtt;  // [MR-5.2.17]
+  p.handshake_rtt = c.rtt;                                                     // [MR-5.2.17]
   p.crc = ((peer.capabilities | c.own.capabilities) & control::kCapCrc) != 0;  // [MR-3.2.1]
   c.seen.start(peer.first_serial);
   return true;

@@ -36,7 +36,7 @@ void ControlRole::on_conn_req(const Message& m, const PacketSource& src) {
   Message r;
   r.type = CtrlType::kConnRsp;
   r.status = CtrlStatus::kRetry;  // [MR-5.2.2] [MR-5.2.3] [MR-10.2.2]
-  r.crc = m.crc;  // the request had room for a trailer
+  r.crc = m.crc;                  // the request had room for a trailer
   r.dcid = m.scid;
   r.serial = m.serial;
   r.conn_epoch = m.conn_epoch;

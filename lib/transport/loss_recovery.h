@@ -20,7 +20,7 @@ namespace metaroce {
 
 // What is outstanding on a path.
 struct PathWindow {
-  PathSeq floor, next;     // lowest unresolved (== next: nothing is), next to assign
+  PathSeq floor, next;  // lowest unresolved (== next: nothing is), next to assign
   SackVector unresolved;
 
   static constexpr std::uint32_t kDataLimit = 253;  // [MR-2.3.5]: the rest is for FLUSH
@@ -38,7 +38,10 @@ struct PathWindow {
     const auto& w = unresolved.words();
     unsigned n = 0;
     for (unsigned k = 0; k < 4; ++k) {
-      if (w[k] != 0) { n = k * 64 + static_cast<unsigned>(std::countr_zero(w[k])); break; }
+      if (w[k] != 0) {
+        n = k * 64 + static_cast<unsigned>(std::countr_zero(w[k]));
+        break;
+      }
       if (k == 3) n = span();
     }
     n = std::min(n, span());
@@ -51,7 +54,8 @@ enum class AckCheck : std::uint8_t { kOk, kStale, kUnsent };
 
 // Acknowledged numbers relative to w.floor, or why the block cannot be believed. [MR-3.6.8]
 // [MR-3.6.9]
-inline AckCheck acked_vector(const PathWindow& w, const PathAck& a, std::uint8_t epoch, SackVector& out) {
+inline AckCheck acked_vector(const PathWindow& w, const PathAck& a, std::uint8_t epoch,
+                             SackVector& out) {
   if (a.epoch != epoch) return AckCheck::kStale;
   if (a.cum > w.next || a.highest >= w.next) return AckCheck::kUnsent;
   const int top = a.sack.highest();
@@ -71,16 +75,18 @@ inline AckCheck acked_vector(const PathWindow& w, const PathAck& a, std::uint8_t
       v = out.words()[k - words] << bits;
       if (bits != 0 && k > words) v |= out.words()[k - words - 1] >> (64 - bits);
     }
-    if (k < words) v = ~std::uint64_t{0};
-    else if (k == words && bits != 0) v |= (std::uint64_t{1} << bits) - 1;
+    if (k < words)
+      v = ~std::uint64_t{0};
+    else if (k == words && bits != 0)
+      v |= (std::uint64_t{1} << bits) - 1;
     r.words()[k] = v;
   }
   out = r;
   return AckCheck::kOk;
 }
 
-// [MR-7.3.1] Unresolved numbers that count as lost once `acked` is known. `gap_ripe`: srtt / 4 has passed
-// since the oldest gap was first seen.
+// [MR-7.3.1] Unresolved numbers that count as lost once `acked` is known. `gap_ripe`: srtt / 4 has
+// passed since the oldest gap was first seen.
 inline SackVector lost_vector(const PathWindow& w, const SackVector& acked, unsigned dup_thresh,
                               bool gap_ripe) {
   SackVector lost;
@@ -90,7 +96,10 @@ inline SackVector lost_vector(const PathWindow& w, const SackVector& acked, unsi
   for (int k = 3; k >= 0 && limit < 0; --k) {
     std::uint64_t v = acked.words()[static_cast<unsigned>(k)];
     const auto have = static_cast<unsigned>(std::popcount(v));
-    if (have < need) { need -= have; continue; }
+    if (have < need) {
+      need -= have;
+      continue;
+    }
     for (; need > 1; --need) v &= ~(std::uint64_t{1} << (63 - std::countl_zero(v)));
     limit = k * 64 + 63 - std::countl_zero(v);
   }

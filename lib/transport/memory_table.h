@@ -53,7 +53,8 @@ class MemoryTable {
  private:
   RegionParams* find(std::uint32_t key) {
     const std::uint32_t i = key >> kRandomBits;
-    if (i >= regions_.size() || regions_[i].host == nullptr || regions_[i].key != key) return nullptr;
+    if (i >= regions_.size() || regions_[i].host == nullptr || regions_[i].key != key)
+      return nullptr;
     return &regions_[i];
   }
   std::vector<RegionParams> regions_;

@@ -16,17 +16,17 @@ namespace metaroce {
 
 struct ConnParams {
   ConnIndex index;
-  std::uint32_t own_dcid = 0;    // index 24 | generation 8; RX checks it
-  std::uint32_t peer_dcid = 0;   // TX and ACKs send it
-  std::uint16_t peer_port = 0;   // UDP destination port of the peer's worker group
+  std::uint32_t own_dcid = 0;   // index 24 | generation 8; RX checks it
+  std::uint32_t peer_dcid = 0;  // TX and ACKs send it
+  std::uint16_t peer_port = 0;  // UDP destination port of the peer's worker group
   std::uint16_t own_port = 0;
-  std::uint16_t n_paths = 0;     // paths [0, n); path p runs on planes[p % n_planes]
+  std::uint16_t n_paths = 0;  // paths [0, n); path p runs on planes[p % n_planes]
   std::uint16_t n_planes = 0;
   std::array<PlanePair, kMaxPlanes> planes{};
   std::uint64_t own_pseq_seed = 0, peer_pseq_seed = 0;  // see initial_pseq()
   std::uint64_t entropy_seed = 0;                       // source ports of the paths
   std::uint32_t payload_mtu = 0;
-  Mbps line_rate = 0;            // min(own, peer's)
+  Mbps line_rate = 0;  // min(own, peer's)
   Nanos handshake_rtt = 0;
   bool crc = false;
 };
@@ -41,19 +41,19 @@ struct StreamParams {
   std::uint16_t peer_number = 0;  // what we write into ours
   StreamHandle handle = 0;
   ClientId client;
-  std::uint32_t pd = 0;           // protection domain: regions reachable through this stream
+  std::uint32_t pd = 0;  // protection domain: regions reachable through this stream
   StreamSeq own_initial_spn, peer_initial_spn;
   std::uint32_t send_window = 0;  // packets the peer accepts beyond its cumulative spn
   std::uint32_t recv_window = 0;
-  RecvNumber peer_rqn_limit;      // receives that the peer had posted at open
+  RecvNumber peer_rqn_limit;  // receives that the peer had posted at open
   std::uint32_t send_depth = 0, recv_depth = 0;
   std::uint32_t send_cq = 0, recv_cq = 0;
-  bool ordered_last = false;      // ORD on the last packet of each Write
+  bool ordered_last = false;  // ORD on the last packet of each Write
 };
 
 // A registered region. The application's address `va` is at `host` in this process.
 struct RegionParams {
-  std::uint32_t key = 0;          // lkey and rkey: index 20 | random 12... see memory_table.h
+  std::uint32_t key = 0;  // lkey and rkey: index 20 | random 12... see memory_table.h
   ClientId client;
   std::uint32_t pd = 0;
   std::uint64_t va = 0;

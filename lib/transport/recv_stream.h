@@ -101,7 +101,8 @@ class RecvStream {
   void note_consumed(RecvNumber rqn) { consumed_ = serial_max(consumed_, rqn + 1); }
   // True when the peer may be waiting for a limit above the one it was told. [MR-6.3.6] [MR-6.3.10]
   [[nodiscard]] bool credit_push_due() const {
-    return posted_ > advertised_ && advertised_ - consumed_ <= static_cast<std::int32_t>(slots_.size() / 8);
+    return posted_ > advertised_ &&
+           advertised_ - consumed_ <= static_cast<std::int32_t>(slots_.size() / 8);
   }
   void advertised(RecvNumber limit) { advertised_ = serial_max(advertised_, limit); }
   // Oldest receive whose message is complete, or nullptr. complete_one() takes it. [MR-2.5.2]
@@ -113,7 +114,8 @@ class RecvStream {
   // Oldest receive of any state, for flushing; nullptr when there is none.
   [[nodiscard]] RecvSlot* oldest() { return slot(completed_); }
 
-  // ---- ordered packets ---------------------------------------------------------------------------
+  // ---- ordered packets
+  // ---------------------------------------------------------------------------
   void hold(const HeldPacket& h) {
     held_.insert(std::upper_bound(held_.begin(), held_.end(), h,
                                   [](const auto& a, const auto& b) { return a.spn < b.spn; }),
@@ -128,10 +130,14 @@ class RecvStream {
   void drop_front_held() { held_.erase(held_.begin()); }
   void clear_held() { held_.clear(); }
 
-  // ---- errors: act in spn order -------------------------------------------------------------------
-  // Keeps the lowest failing spn and its reason. [MR-6.6.1] [MR-6.6.2]
+  // ---- errors: act in spn order
+  // ------------------------------------------------------------------- Keeps the lowest failing
+  // spn and its reason. [MR-6.6.1] [MR-6.6.2]
   void fail(StreamSeq spn, wire::NackReason r) {
-    if (!failed_ || spn < fail_spn_) { fail_spn_ = spn; fail_reason_ = r; }
+    if (!failed_ || spn < fail_spn_) {
+      fail_spn_ = spn;
+      fail_reason_ = r;
+    }
     failed_ = true;
   }
   [[nodiscard]] bool refuses(StreamSeq spn) const { return failed_ && spn >= fail_spn_; }
@@ -150,7 +156,7 @@ class RecvStream {
   // State event for TX, newest wins; queued once.
   StreamAck mail;
   bool mail_dirty = false;
-  bool ack_dirty = false;   // its block belongs into the next ACK
+  bool ack_dirty = false;        // its block belongs into the next ACK
   std::uint32_t nack_round = 0;  // receive pass of the last NACK: at most one per pass
 
  private:

@@ -11,14 +11,21 @@ void RxRole<Q, Io>::send_acks(bool queue_empty) {
   for (const std::uint32_t index : ack_list_) {
     RxConn& conn = conns_[index];
     // Before the first packet nobody knows where an answer would go.
-    const bool due = conn.alive && (queue_empty || conn.urgent || conn.pending >= config_.ack_every_packets);
-    if (!due) { ack_list_[kept++] = index; continue; }
+    const bool due =
+        conn.alive && (queue_empty || conn.urgent || conn.pending >= config_.ack_every_packets);
+    if (!due) {
+      ack_list_[kept++] = index;
+      continue;
+    }
     bool sent = true;
     do {
       sent = send_one_ack(conn, conn.ack_paths);
-    } while (sent && (!conn.ack_streams.empty() ||
-                      (conn.ack_paths[0] | conn.ack_paths[1] | conn.ack_paths[2] | conn.ack_paths[3]) != 0));
-    if (!sent) { ack_list_[kept++] = index; continue; }  // no buffer: said again next time
+    } while (sent && (!conn.ack_streams.empty() || (conn.ack_paths[0] | conn.ack_paths[1] |
+                                                    conn.ack_paths[2] | conn.ack_paths[3]) != 0));
+    if (!sent) {
+      ack_list_[kept++] = index;
+      continue;
+    }  // no buffer: said again next time
     conn.ack_queued = conn.urgent = false;
     conn.pending = 0;
   }
@@ -31,13 +38,17 @@ void RxRole<Q, Io>::send_acks(bool queue_empty) {
 template <typename Q, typename Io>
 bool RxRole<Q, Io>::send_one_ack(RxConn& conn, std::array<std::uint64_t, 4>& paths) {
   std::uint8_t* out = io_.begin_reply(conn.params.index, conn.plane_slot(conn.reply_path));
-  if (out == nullptr) { drop(conn, DropReason::kNoBuffer); return false; }  // [MR-7.1.9]
+  if (out == nullptr) {
+    drop(conn, DropReason::kNoBuffer);
+    return false;
+  }  // [MR-7.1.9]
   wire::Ack a{};
   fill_common(a.c, wire::Type::kAck, conn, conn.reply_path);
   std::uint32_t n = sizeof a;
   for (unsigned w = 0; w < 4; ++w) {
     while (paths[w] != 0 && a.n_paths < kMaxAckPaths) {
-      const auto id = static_cast<std::uint8_t>(w * 64 + static_cast<unsigned>(std::countr_zero(paths[w])));
+      const auto id =
+          static_cast<std::uint8_t>(w * 64 + static_cast<unsigned>(std::countr_zero(paths[w])));
       paths[w] &= paths[w] - 1;
       n += conn.paths[id].write_block(out + n, PathId{id}, now_);
       ++a.n_paths;
@@ -56,8 +67,8 @@ bool RxRole<Q, Io>::send_one_ack(RxConn& conn, std::array<std::uint64_t, 4>& pat
   return true;
 }
 
-// The answer to FLUSH and ACK_REQ names its path only: a reverse route must be testable alone. [MR-7.1.4]
-// [MR-7.6.3]
+// The answer to FLUSH and ACK_REQ names its path only: a reverse route must be testable alone.
+// [MR-7.1.4] [MR-7.6.3]
 template <typename Q, typename Io>
 void RxRole<Q, Io>::ack_alone(RxConn& conn, std::uint8_t path) {
   std::array<std::uint64_t, 4> one{};
@@ -84,8 +95,8 @@ std::uint32_t RxRole<Q, Io>::write_stream_block(std::uint8_t* out, RecvStream& s
 }
 
 template <typename Q, typename Io>
-void RxRole<Q, Io>::send_nack(RxConn& conn, std::uint8_t path, RecvStream* s,
-                              const Outcome& o, StreamSeq spn, PathSeq pseq) {
+void RxRole<Q, Io>::send_nack(RxConn& conn, std::uint8_t path, RecvStream* s, const Outcome& o,
+                              StreamSeq spn, PathSeq pseq) {
   if (!wire::is_final(o.nack) && s != nullptr) {
     if (s->nack_round == round_) return;  // at most one per stream and burst [MR-6.5.2] [MR-6.5.1]
     s->nack_round = round_;

@@ -26,11 +26,15 @@ void RxRole<Q, Io>::take_commands() {
     RecvStream* s = nullptr;
     if (c.kind == CommandKind::kStopStream || c.kind == CommandKind::kRemoveStream) {
       const std::uint32_t i = stream_slot(c.id);
-      if (i < streams_.size() && streams_[i].used && streams_[i].params.handle == c.id) s = &streams_[i];
+      if (i < streams_.size() && streams_[i].used && streams_[i].params.handle == c.id)
+        s = &streams_[i];
     }
     switch (c.kind) {
       case CommandKind::kAddClient:
-        if (clients_.size() >= config_.max_clients) { result(c, false); break; }
+        if (clients_.size() >= config_.max_clients) {
+          result(c, false);
+          break;
+        }
         clients_.push_back(*c.client);
         result(c, true);
         break;
@@ -40,34 +44,57 @@ void RxRole<Q, Io>::take_commands() {
         result(c, true);
         break;
       }
-      case CommandKind::kAddRegion: result(c, memory_.add(*c.region)); break;
-      case CommandKind::kRemoveRegion: result(c, memory_.remove(c.id)); break;
-      case CommandKind::kAddCq: result(c, cqs_.add(*c.cq)); break;
-      case CommandKind::kRemoveCq: result(c, cqs_.remove(c.id)); break;
+      case CommandKind::kAddRegion:
+        result(c, memory_.add(*c.region));
+        break;
+      case CommandKind::kRemoveRegion:
+        result(c, memory_.remove(c.id));
+        break;
+      case CommandKind::kAddCq:
+        result(c, cqs_.add(*c.cq));
+        break;
+      case CommandKind::kRemoveCq:
+        result(c, cqs_.remove(c.id));
+        break;
       case CommandKind::kAddConn:
-        if (c.conn->index.v >= conns_.size() || conns_[c.conn->index.v].used) { result(c, false); break; }
+        if (c.conn->index.v >= conns_.size() || conns_[c.conn->index.v].used) {
+          result(c, false);
+          break;
+        }
         conns_[c.conn->index.v].start(*c.conn);
         result(c, true);
         break;
       case CommandKind::kRemoveConn:
-        if (c.id >= conns_.size()) { result(c, false); break; }
+        if (c.id >= conns_.size()) {
+          result(c, false);
+          break;
+        }
         std::erase(ack_list_, c.id);
         std::erase(mail_list_, c.id);
         conns_[c.id] = RxConn{};
         result(c, true);
         break;
-      case CommandKind::kAddStream: result(c, add_stream(*c.stream)); break;
+      case CommandKind::kAddStream:
+        result(c, add_stream(*c.stream));
+        break;
       case CommandKind::kStopStream:
-        if (s == nullptr) { result(c, false); break; }
+        if (s == nullptr) {
+          result(c, false);
+          break;
+        }
         stop_stream(*s);
         result(c, true, s->cum());
         break;
       case CommandKind::kRemoveStream:
-        if (s == nullptr) { result(c, false); break; }
+        if (s == nullptr) {
+          result(c, false);
+          break;
+        }
         remove_stream(*s);
         result(c, true);
         break;
-      default: result(c, true);  // TX only
+      default:
+        result(c, true);  // TX only
     }
   }
 }
@@ -91,7 +118,8 @@ bool RxRole<Q, Io>::add_stream(const StreamParams& p) {
   }
   conn.stream_slots[p.own_number] = slot;
   ++conn.streams;
-  if (conn.ack_streams.capacity() < conn.streams) conn.ack_streams.reserve(std::size_t{2} * conn.streams);
+  if (conn.ack_streams.capacity() < conn.streams)
+    conn.ack_streams.reserve(std::size_t{2} * conn.streams);
   return true;
 }
 
@@ -102,9 +130,10 @@ void RxRole<Q, Io>::stop_stream(RecvStream& s) {
   complete_receives(s);
   s.stop();
   while (const RecvSlot* r = s.oldest()) {
-    cqs_.complete(s.params.recv_cq, Completion{r->wr_id, s.params.handle, 0, 0,
-                                               static_cast<std::uint8_t>(WorkOp::kRecv),
-                                               static_cast<std::uint8_t>(WorkStatus::kFlushed), 0, 0, 0});
+    cqs_.complete(
+        s.params.recv_cq,
+        Completion{r->wr_id, s.params.handle, 0, 0, static_cast<std::uint8_t>(WorkOp::kRecv),
+                   static_cast<std::uint8_t>(WorkStatus::kFlushed), 0, 0, 0});
     s.complete_one();
   }
   free_held(conns_[s.params.conn.v], s);
@@ -145,8 +174,8 @@ void RxRole<Q, Io>::take_receives() {
     for (std::uint32_t i = 0; i < kPerClient && client.submissions.peek(w); ++i) {
       const std::uint32_t slot = stream_slot(w.stream);
       RecvStream* s = slot < streams_.size() ? &streams_[slot] : nullptr;
-      if (s == nullptr || !s->used || s->params.handle != w.stream || s->params.client != client.client ||
-          (s->stopped() && !cqs_.valid(s->params.recv_cq))) {
+      if (s == nullptr || !s->used || s->params.handle != w.stream ||
+          s->params.client != client.client || (s->stopped() && !cqs_.valid(s->params.recv_cq))) {
         ++counters_.bad_submissions;
         client.submissions.drop();
         continue;
@@ -156,14 +185,15 @@ void RxRole<Q, Io>::take_receives() {
       client.submissions.drop();
       std::uint8_t* to = nullptr;
       WorkStatus bad = WorkStatus::kSuccess;
-      if (s->stopped()) bad = WorkStatus::kFlushed;
-      else if (w.length != 0 && memory_.translate(w.lkey, s->params.pd, kAccessLocalWrite, w.local_addr,
-                                                  w.length, to) != AccessError::kNone)
+      if (s->stopped())
+        bad = WorkStatus::kFlushed;
+      else if (w.length != 0 && memory_.translate(w.lkey, s->params.pd, kAccessLocalWrite,
+                                                  w.local_addr, w.length, to) != AccessError::kNone)
         bad = WorkStatus::kLocalProtection;
       if (bad != WorkStatus::kSuccess) {
-        cqs_.complete(s->params.recv_cq, Completion{w.wr_id, w.stream, 0, 0,
-                                                    static_cast<std::uint8_t>(WorkOp::kRecv),
-                                                    static_cast<std::uint8_t>(bad), 0, 0, 0});
+        cqs_.complete(s->params.recv_cq,
+                      Completion{w.wr_id, w.stream, 0, 0, static_cast<std::uint8_t>(WorkOp::kRecv),
+                                 static_cast<std::uint8_t>(bad), 0, 0, 0});
         continue;
       }
       s->post(w);

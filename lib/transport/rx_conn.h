@@ -20,9 +20,9 @@ struct RxPathCounters {
 
 struct RxConn {
   bool used = false;
-  bool alive = false;         // a valid packet was seen
-  bool ack_queued = false;    // in the role's list of connections that owe an ACK
-  bool mail_queued = false;   // in the role's list of connections with mail for TX
+  bool alive = false;        // a valid packet was seen
+  bool ack_queued = false;   // in the role's list of connections that owe an ACK
+  bool mail_queued = false;  // in the role's list of connections with mail for TX
   bool last_ce = false;
   bool urgent = false;        // a gap, CE change, ACK_REQ or FLUSH: do not wait for more packets
   std::uint32_t pending = 0;  // packets since the last ACK
@@ -32,13 +32,13 @@ struct RxConn {
   std::vector<RxPathCounters> path_counters;
   std::vector<std::uint16_t> peer_source_ports;  // of the last packet of each path: answers use it
   std::uint8_t reply_path = 0;                   // path of the last packet
-  std::array<std::uint64_t, 4> ack_paths{};    // paths whose block belongs into the next ACK
-  std::array<std::uint64_t, 4> mail_paths{};   // paths with unsent mail
-  std::vector<PathAck> mail;                   // newest acknowledgment per path, for TX
-  std::vector<std::uint32_t> stream_slots;     // own number -> slot in the role's stream table
-  std::vector<std::uint32_t> ack_streams;      // slots whose block belongs into the next ACK
-  std::uint32_t streams = 0;                   // ack_streams has room for all: no allocation per packet
-  std::uint32_t held = 0;                      // ordered packets held, all streams
+  std::array<std::uint64_t, 4> ack_paths{};      // paths whose block belongs into the next ACK
+  std::array<std::uint64_t, 4> mail_paths{};     // paths with unsent mail
+  std::vector<PathAck> mail;                     // newest acknowledgment per path, for TX
+  std::vector<std::uint32_t> stream_slots;       // own number -> slot in the role's stream table
+  std::vector<std::uint32_t> ack_streams;        // slots whose block belongs into the next ACK
+  std::uint32_t streams = 0;  // ack_streams has room for all: no allocation per packet
+  std::uint32_t held = 0;     // ordered packets held, all streams
   RxConnCounters counters;
 
   static constexpr std::uint32_t kNoSlot = 0xffffffff;

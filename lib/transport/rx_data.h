@@ -16,7 +16,8 @@ void RxRole<Q, Io>::on_flush(RxConn& conn, const RxPacket& p) {
   RxPath& path = conn.paths[f.c.path];
   const PathSeq pseq{f.c.pseq};
   const RxPath::Epoch e = path.classify(f.c.epoch);
-  if (e == RxPath::Epoch::kBad || e == RxPath::Epoch::kOld) return drop(conn, DropReason::kPathEpoch);
+  if (e == RxPath::Epoch::kBad || e == RxPath::Epoch::kOld)
+    return drop(conn, DropReason::kPathEpoch);
   if (!path.plausible(pseq)) return drop(conn, DropReason::kPathSeq);
   if (e == RxPath::Epoch::kNext) path.begin_epoch(f.c.epoch, pseq, f.floor_delta);
   path.raise_floor(pseq, f.floor_delta);
@@ -40,7 +41,8 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
   if (!path.plausible(pseq)) return drop(conn, DropReason::kPathSeq);
   // [MR-4.2.2]: the plausibility of pseq went before.
   if (e == RxPath::Epoch::kNext) path.begin_epoch(d.c.epoch, pseq, d.floor_delta);
-  const bool current = e != RxPath::Epoch::kOld;  // old-epoch data is placed, not acknowledged [MR-9.3.4]
+  const bool current =
+      e != RxPath::Epoch::kOld;  // old-epoch data is placed, not acknowledged [MR-9.3.4]
   if (current) path.raise_floor(pseq, d.floor_delta);
 
   const std::uint16_t number = d.stream;
@@ -62,8 +64,10 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
         break;
       case RecvStream::Window::kNew:
         // [MR-6.6.1] [MR-4.3.3]
-        if (s->refuses(spn)) o = Outcome{DropReason::kStreamClosed, s->fail_reason(), true, 0};
-        else o = place(conn, *s, p, k);
+        if (s->refuses(spn))
+          o = Outcome{DropReason::kStreamClosed, s->fail_reason(), true, 0};
+        else
+          o = place(conn, *s, p, k);
         fresh = o.drop == DropReason::kNone;
     }
   }
@@ -79,14 +83,21 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
     RxPathCounters& pc = conn.path_counters[path_id];
     ++pc.packets;
     pc.bytes += k.payload_bytes;
-    if (spn != s->cum()) { ++pc.out_of_order; ++conn.counters.out_of_order; ++counters_.out_of_order; }
+    if (spn != s->cum()) {
+      ++pc.out_of_order;
+      ++conn.counters.out_of_order;
+      ++counters_.out_of_order;
+    }
     s->mark(spn);
     if (spn == s->cum()) progress_stream(conn, *s);
     owe_stream_block(conn, *s);
   }
   if (!current) return;
   const auto arrival = path.accept(pseq, WireTime{d.c.timestamp}, p.ce, now_);
-  if ((d.c.flags & wire::kFlagAckReq) != 0) { conn.last_packet = now_; return ack_alone(conn, path_id); }
+  if ((d.c.flags & wire::kFlagAckReq) != 0) {
+    conn.last_packet = now_;
+    return ack_alone(conn, path_id);
+  }
   account(conn, path_id, arrival, p.ce);
 }
 
@@ -118,8 +129,10 @@ typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::place(RxConn& conn, RecvStream& s
     const Outcome h = hold(conn, s, spn, from, k.payload_bytes, t);
     if (h.drop != DropReason::kNone) return h;
   } else if (k.payload_bytes != 0) {
-    if (ordered) store_ordered(t.to, from, k.payload_bytes);
-    else io_.place(t.to, from, k.payload_bytes);
+    if (ordered)
+      store_ordered(t.to, from, k.payload_bytes);
+    else
+      io_.place(t.to, from, k.payload_bytes);
     counters_.placed_bytes += k.payload_bytes;
   }
   if (t.slot != nullptr) t.slot->arrived += k.payload_bytes;
@@ -137,19 +150,28 @@ typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::resolve_target(RecvStream& s, con
   const StreamSeq spn{d.spn};
   Outcome o;
   switch (d.code()) {
-    case wire::Op::kWrite: o = resolve_write(s, p, k, t); break;
+    case wire::Op::kWrite:
+      o = resolve_write(s, p, k, t);
+      break;
     case wire::Op::kSend:
-    case wire::Op::kSendImm: o = resolve_send(s, p, k, t); break;
+    case wire::Op::kSendImm:
+      o = resolve_send(s, p, k, t);
+      break;
     // [MR-3.4.13]
-    default: return refuse(s, spn, DropReason::kOperation, wire::NackReason::kOperation);
+    default:
+      return refuse(s, spn, DropReason::kOperation, wire::NackReason::kOperation);
   }
   // [MR-4.5.5]
   if (o.drop != DropReason::kNone || k.payload_bytes == 0) return o;
   switch (memory_.translate(t.rkey, t.pd, t.access, t.va, k.payload_bytes, t.to)) {
-    case AccessError::kNone: return {};
-    case AccessError::kBadKey: return refuse(s, spn, DropReason::kBadKey, wire::NackReason::kBadKey);
-    case AccessError::kAccess: return refuse(s, spn, DropReason::kAccess, wire::NackReason::kAccess);
-    case AccessError::kBounds: return refuse(s, spn, DropReason::kBounds, wire::NackReason::kBounds);
+    case AccessError::kNone:
+      return {};
+    case AccessError::kBadKey:
+      return refuse(s, spn, DropReason::kBadKey, wire::NackReason::kBadKey);
+    case AccessError::kAccess:
+      return refuse(s, spn, DropReason::kAccess, wire::NackReason::kAccess);
+    case AccessError::kBounds:
+      return refuse(s, spn, DropReason::kBounds, wire::NackReason::kBounds);
   }
   return {};
 }
@@ -162,8 +184,10 @@ typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::resolve_write(RecvStream& s, cons
   const std::uint32_t total = w.message_length;
   // A zero-length message is one FIRST|LAST packet; every other packet carries payload. [MR-3.4.8]
   // [MR-3.4.10] [MR-3.4.11] [MR-4.5.1]
-  const bool single = (w.d.op & (wire::kOpFirst | wire::kOpLast)) == (wire::kOpFirst | wire::kOpLast);
-  if (total > kMaxMessageBytes || k.payload_bytes > total || (k.payload_bytes == 0) != (total == 0) || (total == 0 && !single) ||
+  const bool single =
+      (w.d.op & (wire::kOpFirst | wire::kOpLast)) == (wire::kOpFirst | wire::kOpLast);
+  if (total > kMaxMessageBytes || k.payload_bytes > total ||
+      (k.payload_bytes == 0) != (total == 0) || (total == 0 && !single) ||
       (single && k.payload_bytes != total)) {
     return refuse(s, spn, DropReason::kLength, wire::NackReason::kLength);
   }
@@ -173,7 +197,8 @@ typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::resolve_write(RecvStream& s, cons
   if ((w.d.op & wire::kOpImm) == 0) return {};
   const auto& wi = *reinterpret_cast<const wire::WriteImm*>(p.data);
   const RecvNumber rqn{wi.rqn};
-  if (rqn >= s.credit_limit()) return retry_later(DropReason::kNoReceive, wire::NackReason::kRnr, 100);
+  if (rqn >= s.credit_limit())
+    return retry_later(DropReason::kNoReceive, wire::NackReason::kRnr, 100);
   t.slot = s.slot(rqn);
   if (t.slot == nullptr || t.slot->has_last) {
     return refuse(s, spn, DropReason::kOperation, wire::NackReason::kOperation);
@@ -192,13 +217,15 @@ typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::resolve_send(RecvStream& s, const
   const auto& m = *reinterpret_cast<const wire::Send*>(p.data);
   const StreamSeq spn{m.d.spn};
   const RecvNumber rqn{m.rqn};
-  if (rqn >= s.credit_limit()) return retry_later(DropReason::kNoReceive, wire::NackReason::kRnr, 100);
+  if (rqn >= s.credit_limit())
+    return retry_later(DropReason::kNoReceive, wire::NackReason::kRnr, 100);
   RecvSlot* slot = s.slot(rqn);
   const std::uint32_t total = m.message_length, offset = m.offset;
   if (slot == nullptr) return refuse(s, spn, DropReason::kOperation, wire::NackReason::kOperation);
   const bool ends = offset <= total && k.payload_bytes == total - offset;
   // [MR-4.5.1] [MR-4.5.2] [MR-3.4.8]
-  if (total > slot->length || total > kMaxMessageBytes || offset > total || k.payload_bytes > total - offset || ends != t.last ||
+  if (total > slot->length || total > kMaxMessageBytes || offset > total ||
+      k.payload_bytes > total - offset || ends != t.last ||
       (offset == 0) != ((m.d.op & wire::kOpFirst) != 0) || (k.payload_bytes == 0 && total != 0)) {
     return refuse(s, spn, DropReason::kLength, wire::NackReason::kLength);
   }
@@ -220,8 +247,7 @@ template <typename Q, typename Io>
 typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::hold(RxConn& conn, RecvStream& s, StreamSeq spn,
                                                     const std::uint8_t* from, std::uint32_t n,
                                                     const Target& t) {
-  if (conn.held >= config_.ordered_hold_packets || hold_free_.empty() ||
-      n > config_.payload_mtu) {
+  if (conn.held >= config_.ordered_hold_packets || hold_free_.empty() || n > config_.payload_mtu) {
     return retry_later(DropReason::kNoResource, wire::NackReason::kNoResource, 50);
   }
   const std::uint32_t space = hold_free_.back();
@@ -229,7 +255,8 @@ typename RxRole<Q, Io>::Outcome RxRole<Q, Io>::hold(RxConn& conn, RecvStream& s,
   ++conn.held;
   ++counters_.held;
   std::memcpy(hold_space_.data() + std::size_t{space} * config_.payload_mtu, from, n);
-  s.hold(HeldPacket{spn, space, static_cast<std::uint16_t>(n), static_cast<std::uint16_t>(t.access), t.rkey, t.va});
+  s.hold(HeldPacket{spn, space, static_cast<std::uint16_t>(n), static_cast<std::uint16_t>(t.access),
+                    t.rkey, t.va});
   return {};
 }
 
@@ -256,8 +283,10 @@ void RxRole<Q, Io>::progress_stream(RxConn& conn, RecvStream& s) {
     std::uint8_t* to = nullptr;
     // The region may have gone meanwhile: then the bytes have no place to go any more.
     // [MR-6.4.6]
-    if (h->length != 0 && memory_.translate(h->rkey, s.params.pd, h->access, h->va, h->length, to) == AccessError::kNone) {
-      store_ordered(to, hold_space_.data() + std::size_t{h->space} * config_.payload_mtu, h->length);
+    if (h->length != 0 && memory_.translate(h->rkey, s.params.pd, h->access, h->va, h->length,
+                                            to) == AccessError::kNone) {
+      store_ordered(to, hold_space_.data() + std::size_t{h->space} * config_.payload_mtu,
+                    h->length);
       counters_.placed_bytes += h->length;
     }
     hold_free_.push_back(h->space);
@@ -275,9 +304,10 @@ void RxRole<Q, Io>::complete_receives(RecvStream& s) {
     const bool whole = r->op != WorkOp::kRecv || r->arrived == r->message_length;
     if (!whole) s.fail(s.cum(), wire::NackReason::kLength);
     cqs_.complete(s.params.recv_cq,
-                  Completion{r->wr_id, s.params.handle, whole ? r->message_length : r->arrived, r->imm,
-                             static_cast<std::uint8_t>(r->op),
-                             static_cast<std::uint8_t>(whole ? WorkStatus::kSuccess : WorkStatus::kLocalLength),
+                  Completion{r->wr_id, s.params.handle, whole ? r->message_length : r->arrived,
+                             r->imm, static_cast<std::uint8_t>(r->op),
+                             static_cast<std::uint8_t>(whole ? WorkStatus::kSuccess
+                                                             : WorkStatus::kLocalLength),
                              r->has_imm ? kCompletionImm : std::uint8_t{0}, 0, 0});
     s.complete_one();
   }

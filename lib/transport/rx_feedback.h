@@ -9,8 +9,8 @@ namespace metaroce {
 
 // The whole packet is believed or dropped: counts, lengths and path numbers first. [MR-3.6.7]
 template <typename Q, typename Io>
-bool RxRole<Q, Io>::ack_well_formed(const RxConn& conn, const std::uint8_t* at, const std::uint8_t* end,
-                                    const wire::Ack& a) {
+bool RxRole<Q, Io>::ack_well_formed(const RxConn& conn, const std::uint8_t* at,
+                                    const std::uint8_t* end, const wire::Ack& a) {
   for (unsigned i = 0; i < a.n_paths; ++i) {
     if (end - at < static_cast<std::ptrdiff_t>(sizeof(wire::AckPath))) return false;
     const auto& b = *reinterpret_cast<const wire::AckPath*>(at);
@@ -24,7 +24,8 @@ template <typename Q, typename Io>
 void RxRole<Q, Io>::on_ack(RxConn& conn, const RxPacket& p) {
   const auto& a = *reinterpret_cast<const wire::Ack*>(p.data);
   const std::uint8_t* at = p.data + sizeof(wire::Ack);
-  const std::uint8_t* end = p.data + p.length - ((a.c.flags & wire::kFlagCrc) != 0 ? wire::kCrcBytes : 0);
+  const std::uint8_t* end =
+      p.data + p.length - ((a.c.flags & wire::kFlagCrc) != 0 ? wire::kCrcBytes : 0);
   if (!ack_well_formed(conn, at, end, a)) return drop(conn, DropReason::kAckMalformed);
   PathAck whole;
   whole.receive_load = a.receive_load;
@@ -32,7 +33,10 @@ void RxRole<Q, Io>::on_ack(RxConn& conn, const RxPacket& p) {
   whole.hint_epoch = a.hint_epoch;
   whole.rate_hint = a.rate_hint;
   whole.sent = WireTime{a.c.timestamp};
-  if (!conn.mail_queued) { conn.mail_queued = true; mail_list_.push_back(conn.params.index.v); }
+  if (!conn.mail_queued) {
+    conn.mail_queued = true;
+    mail_list_.push_back(conn.params.index.v);
+  }
 
   for (unsigned i = 0; i < a.n_paths; ++i) {
     const auto& b = *reinterpret_cast<const wire::AckPath*>(at);
@@ -57,8 +61,10 @@ void RxRole<Q, Io>::on_ack(RxConn& conn, const RxPacket& p) {
     n.received_packets = b.received_packets;
     PathAck& mail = conn.mail[b.path];
     const bool waiting = (conn.mail_paths[b.path / 64] >> (b.path % 64)) & 1U;
-    // Among ACKs that wait, the one that saw more packets is the newer, whatever order they came in.
-    if (waiting && static_cast<std::int32_t>(n.received_packets - mail.received_packets) < 0) continue;
+    // Among ACKs that wait, the one that saw more packets is the newer, whatever order they came
+    // in.
+    if (waiting && static_cast<std::int32_t>(n.received_packets - mail.received_packets) < 0)
+      continue;
     mail = n;
     RxConn::mark(conn.mail_paths, b.path);
   }
@@ -93,7 +99,8 @@ void RxRole<Q, Io>::on_nack(RxConn& conn, const RxPacket& p) {
   e.kind = RxToTxKind::kNack;
   e.path = n.c.path;
   name(e, conn);
-  e.nack = NackInfo{static_cast<wire::NackReason>(n.reason), n.wait, StreamSeq{n.spn}, PathSeq{n.pseq}};
+  e.nack =
+      NackInfo{static_cast<wire::NackReason>(n.reason), n.wait, StreamSeq{n.spn}, PathSeq{n.pseq}};
   // It must act before any ACK that shows its hole: mail leaves at the end of the burst.
   if (!q_.rx_to_tx.push(e)) drop(conn, DropReason::kTxQueueFull);
 }
@@ -114,8 +121,10 @@ void RxRole<Q, Io>::on_probe(RxConn& conn, const RxPacket& p) {
   r.stream = q.stream;
   std::uint32_t n = sizeof r;
   const std::uint32_t slot = conn.slot_of(q.stream);
-  if (slot != RxConn::kNoSlot) n += write_stream_block(out + n, streams_[slot]);
-  else r.stream = 0xffff;
+  if (slot != RxConn::kNoSlot)
+    n += write_stream_block(out + n, streams_[slot]);
+  else
+    r.stream = 0xffff;
   std::memcpy(out, &r, sizeof r);
   finish_reply(conn, out, n, q.c.path);
 }
@@ -143,18 +152,24 @@ void RxRole<Q, Io>::deliver_mail() {
     bool left = false;
     for (unsigned w = 0; w < 4; ++w) {
       while (conn.mail_paths[w] != 0) {
-        const auto path = static_cast<std::uint8_t>(w * 64 + static_cast<unsigned>(std::countr_zero(conn.mail_paths[w])));
+        const auto path = static_cast<std::uint8_t>(
+            w * 64 + static_cast<unsigned>(std::countr_zero(conn.mail_paths[w])));
         RxToTx e;
         e.kind = RxToTxKind::kPathAck;
         e.path = path;
         name(e, conn);
         e.ack = conn.mail[path];
-        if (!q_.rx_to_tx.push(e)) { left = true; break; }
+        if (!q_.rx_to_tx.push(e)) {
+          left = true;
+          break;
+        }
         conn.mail_paths[w] &= conn.mail_paths[w] - 1;
       }
     }
-    if (left) mail_list_[kept++] = index;
-    else conn.mail_queued = false;
+    if (left)
+      mail_list_[kept++] = index;
+    else
+      conn.mail_queued = false;
   }
   mail_list_.resize(kept);
 
@@ -165,8 +180,10 @@ void RxRole<Q, Io>::deliver_mail() {
     e.kind = RxToTxKind::kStreamAck;
     name(e, conns_[s.params.conn.v]);
     e.stream = s.mail;
-    if (q_.rx_to_tx.push(e)) s.mail_dirty = false;
-    else stream_mail_[kept++] = slot;
+    if (q_.rx_to_tx.push(e))
+      s.mail_dirty = false;
+    else
+      stream_mail_[kept++] = slot;
   }
   stream_mail_.resize(kept);
 }

@@ -30,13 +30,20 @@ void RxRole<Q, Io>::on_packet(const RxPacket& p) {
   conn->reply_path = c.path;
   ++conn->counters.packets;
   switch (c.type()) {
-    case wire::Type::kData: return on_data(*conn, p, k);
-    case wire::Type::kFlush: return on_flush(*conn, p);
-    case wire::Type::kAck: return on_ack(*conn, p);
-    case wire::Type::kNack: return on_nack(*conn, p);
-    case wire::Type::kProbe: return on_probe(*conn, p);
-    case wire::Type::kProbeReply: return on_probe_reply(*conn, p);
-    case wire::Type::kCtrl: return;  // above
+    case wire::Type::kData:
+      return on_data(*conn, p, k);
+    case wire::Type::kFlush:
+      return on_flush(*conn, p);
+    case wire::Type::kAck:
+      return on_ack(*conn, p);
+    case wire::Type::kNack:
+      return on_nack(*conn, p);
+    case wire::Type::kProbe:
+      return on_probe(*conn, p);
+    case wire::Type::kProbeReply:
+      return on_probe_reply(*conn, p);
+    case wire::Type::kCtrl:
+      return;  // above
   }
 }
 

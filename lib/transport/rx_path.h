@@ -25,14 +25,21 @@ class RxPath {
   // [MR-4.2.3]
   enum class Epoch : std::uint8_t { kCurrent, kNext, kOld, kBad };
 
-  void start(PathSeq initial) { cum_ = initial; highest_ = initial - 1; }
+  void start(PathSeq initial) {
+    cum_ = initial;
+    highest_ = initial - 1;
+  }
 
   [[nodiscard]] Epoch classify(std::uint8_t epoch) const {
     switch (static_cast<std::uint8_t>(epoch - epoch_)) {
-      case 0: return Epoch::kCurrent;
-      case 1: return Epoch::kNext;
-      case 0xff: return Epoch::kOld;
-      default: return Epoch::kBad;
+      case 0:
+        return Epoch::kCurrent;
+      case 1:
+        return Epoch::kNext;
+      case 0xff:
+        return Epoch::kOld;
+      default:
+        return Epoch::kBad;
     }
   }
   [[nodiscard]] bool plausible(PathSeq pseq) const {
@@ -42,7 +49,8 @@ class RxPath {
     const PathSeq seen = serial_max(highest_, cum_ - 1);
     return pseq.v - seen.v + kMaxAhead <= 2U * kMaxAhead;
   }
-  // The first valid packet of the next epoch: the sender has nothing unresolved from before. [MR-9.3.3]
+  // The first valid packet of the next epoch: the sender has nothing unresolved from before.
+  // [MR-9.3.3]
   void begin_epoch(std::uint8_t epoch, PathSeq pseq, std::uint8_t floor_delta) {
     epoch_ = epoch;
     cum_ = pseq - floor_delta;
@@ -101,7 +109,8 @@ class RxPath {
     }
     return s;
   }
-  // Writes this path's block; returns its bytes (32, or 64 with SACK). [MR-3.6.2] [MR-3.6.3] [MR-3.6.5]
+  // Writes this path's block; returns its bytes (32, or 64 with SACK). [MR-3.6.2] [MR-3.6.3]
+  // [MR-3.6.5]
   std::uint32_t write_block(std::uint8_t* out, PathId id, Nanos now) const {
     wire::AckPath b{};
     b.path = id.v;

@@ -35,7 +35,7 @@ namespace metaroce {
 struct RxPacket {
   const std::uint8_t* data = nullptr;  // UDP payload
   std::uint32_t length = 0;
-  PlaneId port;                        // local port index on which it arrived
+  PlaneId port;  // local port index on which it arrived
   bool ce = false;
   bool v6 = false;
   const std::uint8_t* src_ip = nullptr;
@@ -55,8 +55,13 @@ template <typename Queues, typename Io>
 class RxRole {
  public:
   RxRole(const TransportConfig& config, Queues& queues, Io& io)
-      : config_(config), q_(queues), io_(io), memory_(config.max_regions), cqs_(config.max_cqs),
-        conns_(config.max_connections), streams_(config.max_streams),
+      : config_(config),
+        q_(queues),
+        io_(io),
+        memory_(config.max_regions),
+        cqs_(config.max_cqs),
+        conns_(config.max_connections),
+        streams_(config.max_streams),
         hold_space_(std::size_t{kHoldBuffers} * config.payload_mtu) {
     for (std::uint32_t i = kHoldBuffers; i-- > 0;) hold_free_.push_back(i);
     ack_list_.reserve(config.max_connections);
@@ -88,12 +93,13 @@ class RxRole {
   [[nodiscard]] const RecvStream* stream(StreamHandle h) const {
     const std::uint32_t s = stream_slot(h);
     return s < streams_.size() && streams_[s].used && streams_[s].params.handle == h ? &streams_[s]
-                                                                                    : nullptr;
+                                                                                     : nullptr;
   }
 
-  static constexpr std::uint32_t kHoldBuffers = 512;       // per group; quota per connection besides
-  static constexpr std::uint32_t kMaxAckPaths = 16;        // blocks per ACK packet
-  static constexpr std::uint32_t kControlReserve = 32;     // rx_to_control slots that packets leave free
+  static constexpr std::uint32_t kHoldBuffers = 512;  // per group; quota per connection besides
+  static constexpr std::uint32_t kMaxAckPaths = 16;   // blocks per ACK packet
+  static constexpr std::uint32_t kControlReserve =
+      32;  // rx_to_control slots that packets leave free
 
  private:
   void take_commands();
@@ -108,7 +114,8 @@ class RxRole {
   void on_data(RxConn& conn, const RxPacket& p, const wire::Checked& k);
   void on_flush(RxConn& conn, const RxPacket& p);
   void on_ack(RxConn& conn, const RxPacket& p);
-  static bool ack_well_formed(const RxConn& conn, const std::uint8_t* at, const std::uint8_t* end, const wire::Ack& a);
+  static bool ack_well_formed(const RxConn& conn, const std::uint8_t* at, const std::uint8_t* end,
+                              const wire::Ack& a);
   void on_stream_block(RxConn& conn, const wire::AckStream& b);
   void on_nack(RxConn& conn, const RxPacket& p);
   void on_probe(RxConn& conn, const RxPacket& p);
@@ -148,7 +155,10 @@ class RxRole {
 
   void account(RxConn& conn, std::uint8_t path, RxPath::Arrival a, bool ce);
   void owe_ack(RxConn& conn) {
-    if (!conn.ack_queued) { conn.ack_queued = true; ack_list_.push_back(conn.params.index.v); }
+    if (!conn.ack_queued) {
+      conn.ack_queued = true;
+      ack_list_.push_back(conn.params.index.v);
+    }
   }
   void owe_stream_block(RxConn& conn, RecvStream& s) {
     if (s.ack_dirty) return;
@@ -159,8 +169,8 @@ class RxRole {
   bool send_one_ack(RxConn& conn, std::array<std::uint64_t, 4>& paths);
   void ack_alone(RxConn& conn, std::uint8_t path);
   std::uint32_t write_stream_block(std::uint8_t* out, RecvStream& s);
-  void send_nack(RxConn& conn, std::uint8_t path, RecvStream* s, const Outcome& o,
-                 StreamSeq spn, PathSeq pseq);
+  void send_nack(RxConn& conn, std::uint8_t path, RecvStream* s, const Outcome& o, StreamSeq spn,
+                 PathSeq pseq);
   void fill_common(wire::Common& c, wire::Type t, RxConn& conn, std::uint8_t path) {
     c.set(t);
     c.flags = conn.params.crc ? wire::kFlagCrc : 0;
@@ -177,7 +187,8 @@ class RxRole {
       n += wire::kCrcBytes;
     }
     // Lost like a packet in the network: the next ACK says it again. [MR-7.1.9]
-    if (!io_.commit_reply(n, conn.peer_source_ports[path], conn.params.peer_port)) drop(conn, DropReason::kTxQueueFull);
+    if (!io_.commit_reply(n, conn.peer_source_ports[path], conn.params.peer_port))
+      drop(conn, DropReason::kTxQueueFull);
   }
   void deliver_mail();
   void name(RxToTx& e, const RxConn& conn) const {
@@ -186,7 +197,10 @@ class RxRole {
     e.received_at = now_;
   }
   void drop(DropReason r) { counters_.drops.add(r); }
-  void drop(RxConn& conn, DropReason r) { drop(r); ++conn.counters.drops; }
+  void drop(RxConn& conn, DropReason r) {
+    drop(r);
+    ++conn.counters.drops;
+  }
 
   const TransportConfig& config_;
   Queues& q_;
@@ -206,8 +220,8 @@ class RxRole {
 
 }  // namespace metaroce
 
+#include "transport/rx_ack.h"
 #include "transport/rx_commands.h"
-#include "transport/rx_packet.h"
 #include "transport/rx_data.h"
 #include "transport/rx_feedback.h"
-#include "transport/rx_ack.h"
+#include "transport/rx_packet.h"

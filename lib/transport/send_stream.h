@@ -74,10 +74,13 @@ class SendStream {
     used = false;
   }
 
-  // ---- work requests ------------------------------------------------------------------------------
-  // Packets ahead of the cumulative point are bounded too: serial numbers compare below 2^31 only.
+  // ---- work requests
+  // ------------------------------------------------------------------------------ Packets ahead of
+  // the cumulative point are bounded too: serial numbers compare below 2^31 only.
   static constexpr std::int32_t kMaxAhead = 1 << 30;
-  [[nodiscard]] bool has_room() const { return tail_ - head_ < ring_.size() && end_ - cum_ < kMaxAhead; }
+  [[nodiscard]] bool has_room() const {
+    return tail_ - head_ < ring_.size() && end_ - cum_ < kMaxAhead;
+  }
   [[nodiscard]] bool idle() const { return head_ == tail_; }
   [[nodiscard]] std::uint32_t outstanding() const { return tail_ - head_; }
   void push(std::uint32_t slot, WorkState& w, std::uint32_t mtu) {
@@ -86,7 +89,10 @@ class SendStream {
     w.first = end_;
     w.msn = msn_++;
     // [MR-6.3.2]
-    if (w.consumes_receive()) { w.rqn = next_rqn_; ++next_rqn_; }
+    if (w.consumes_receive()) {
+      w.rqn = next_rqn_;
+      ++next_rqn_;
+    }
     end_ = end_ + w.packets;
     backlog += w.length;
     ring_[tail_++ & mask()] = slot;
@@ -102,14 +108,18 @@ class SendStream {
     std::uint32_t lo = head_, n = tail_ - head_;
     while (n > 0) {
       const std::uint32_t half = n / 2, slot = ring_[(lo + half) & mask()];
-      if (pool[slot].end() <= spn) { lo += half + 1; n -= half + 1; }
-      else n = half;
+      if (pool[slot].end() <= spn) {
+        lo += half + 1;
+        n -= half + 1;
+      } else
+        n = half;
     }
     if (lo == tail_ || pool[ring_[lo & mask()]].first > spn) return kNil;
     return ring_[lo & mask()];
   }
 
-  // ---- next new packet -----------------------------------------------------------------------------
+  // ---- next new packet
+  // -----------------------------------------------------------------------------
   [[nodiscard]] bool has_unsent() const { return next_ < end_; }
   [[nodiscard]] StreamSeq next_spn() const { return next_; }
   [[nodiscard]] StreamSeq end_spn() const { return end_; }
@@ -128,7 +138,8 @@ class SendStream {
     if (next_ == w.end()) ++cursor_;
   }
 
-  // ---- acknowledged ----------------------------------------------------------------------------------
+  // ---- acknowledged
+  // ----------------------------------------------------------------------------------
   [[nodiscard]] StreamSeq cum() const { return cum_; }
   [[nodiscard]] bool is_acked(StreamSeq spn) const {
     if (spn < cum_ || spn < peer_cum_) return true;
@@ -154,10 +165,14 @@ class SendStream {
     return true;
   }
 
-  // ---- errors -----------------------------------------------------------------------------------------
-  // The lowest failing spn wins; nothing from there on is sent or resent.
+  // ---- errors
+  // ----------------------------------------------------------------------------------------- The
+  // lowest failing spn wins; nothing from there on is sent or resent.
   void fail(StreamSeq spn, WorkStatus status) {
-    if (!failing || spn < fail_spn) { fail_spn = spn; fail_status = status; }
+    if (!failing || spn < fail_spn) {
+      fail_spn = spn;
+      fail_status = status;
+    }
     failing = true;
   }
   [[nodiscard]] bool beyond_failure(StreamSeq spn) const { return failing && spn >= fail_spn; }
@@ -168,7 +183,8 @@ class SendStream {
   bool reported = false;  // control knows of the failure
   bool listed = false;    // in the connection's list of streams that may send
   bool blocked = false;   // in the role's list of streams that wait for credits or a NACK's end
-  bool retiring = false;  // in the role's list of streams whose oldest request waits for its buffers
+  bool retiring =
+      false;  // in the role's list of streams whose oldest request waits for its buffers
   StreamSeq fail_spn;
   WorkStatus fail_status{};
   StandingNack nack;

@@ -100,7 +100,8 @@ bool ControlRole::put_on_conn(Stream& s, Conn& c) {
   // as long as possible before a new stream gets it.
   std::uint16_t number = c.next_number;
   const auto after = [&](std::uint16_t n) {
-    return static_cast<std::uint16_t>(n + 1U < host_.config.max_streams_per_connection ? n + 1U : 0);
+    return static_cast<std::uint16_t>(n + 1U < host_.config.max_streams_per_connection ? n + 1U
+                                                                                       : 0);
   };
   while (c.by_own.contains(number)) number = after(number);
   c.next_number = after(number);

@@ -25,7 +25,10 @@ class TimerWheel {
     if (id >= entries_.size()) return false;
     unlink(id);
     if (deadline == kNever) return true;
-    if (!started_) { cursor_ = tick(now); started_ = true; }
+    if (!started_) {
+      cursor_ = tick(now);
+      started_ = true;
+    }
     Entry& e = entries_[id];
     e.deadline = deadline;
     // Up to the end of its slot, and never in a slot that was visited already.
@@ -38,9 +41,14 @@ class TimerWheel {
   template <typename F>
   void poll(Nanos now, F&& expired) {
     const std::int64_t to = tick(now);
-    if (!started_ || armed_ == 0) { cursor_ = to; started_ = true; return; }
+    if (!started_ || armed_ == 0) {
+      cursor_ = to;
+      started_ = true;
+      return;
+    }
     // More than a whole round late: one round visits every slot.
-    if (to - cursor_ > static_cast<std::int64_t>(kSlots)) cursor_ = to - static_cast<std::int64_t>(kSlots);
+    if (to - cursor_ > static_cast<std::int64_t>(kSlots))
+      cursor_ = to - static_cast<std::int64_t>(kSlots);
     while (cursor_ < to) {
       const std::uint32_t slot = static_cast<std::uint32_t>(cursor_ + 1) & (kSlots - 1);
       for (std::uint32_t id = heads_[slot]; id != kNil;) {
@@ -73,8 +81,10 @@ class TimerWheel {
   void unlink(std::uint32_t id) {
     Entry& e = entries_[id];
     if (e.slot == kNil) return;
-    if (e.prev != kNil) entries_[e.prev].next = e.next;
-    else heads_[e.slot] = e.next;
+    if (e.prev != kNil)
+      entries_[e.prev].next = e.next;
+    else
+      heads_[e.slot] = e.next;
     if (e.next != kNil) entries_[e.next].prev = e.prev;
     e.slot = kNil;
     --armed_;

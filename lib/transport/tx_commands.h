@@ -28,7 +28,8 @@ void TxRole<Q, Io, Cc>::take_commands() {
   std::size_t told = 0;
   while (told < outbox_.size() && q_.tx_to_control.push(outbox_[told])) ++told;
   outbox_.erase(outbox_.begin(), outbox_.begin() + static_cast<std::ptrdiff_t>(told));
-  if (!removals_.empty()) [[unlikely]] finish_removals();
+  if (!removals_.empty()) [[unlikely]]
+    finish_removals();
   Command c, taken;
   while (q_.control_to_tx.peek(c) && q_.tx_to_control.room() != 0) {
     q_.control_to_tx.pop(taken);
@@ -42,7 +43,8 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::finish_removals() {
   if (now_ < removal_check_) return;
   removal_check_ = now_ + 50 * kMicrosecond;  // each look walks the pool of requests
-  std::erase_if(removals_, [&](const Command& c) { return q_.tx_to_control.room() != 0 && run_command(c); });
+  std::erase_if(removals_,
+                [&](const Command& c) { return q_.tx_to_control.room() != 0 && run_command(c); });
 }
 
 template <typename Q, typename Io, typename Cc>
@@ -63,15 +65,23 @@ bool TxRole<Q, Io, Cc>::run_command(const Command& c) {
       result(c, true);
       return true;
     }
-    case CommandKind::kAddRegion: result(c, memory_.add(*c.region)); return true;
+    case CommandKind::kAddRegion:
+      result(c, memory_.add(*c.region));
+      return true;
     case CommandKind::kRemoveRegion:
       memory_.remove(c.id);
       if (any_busy_with_key(c.id)) return false;
       result(c, true);
       return true;
-    case CommandKind::kAddCq: result(c, cqs_.add(*c.cq)); return true;
-    case CommandKind::kRemoveCq: result(c, cqs_.remove(c.id)); return true;
-    case CommandKind::kAddConn: result(c, add_conn(*c.conn)); return true;
+    case CommandKind::kAddCq:
+      result(c, cqs_.add(*c.cq));
+      return true;
+    case CommandKind::kRemoveCq:
+      result(c, cqs_.remove(c.id));
+      return true;
+    case CommandKind::kAddConn:
+      result(c, add_conn(*c.conn));
+      return true;
     case CommandKind::kOpenConn:
       if (conn != nullptr) {
         conn->open = true;
@@ -88,7 +98,9 @@ bool TxRole<Q, Io, Cc>::run_command(const Command& c) {
       if (conn != nullptr) fail_conn(*conn, static_cast<WorkStatus>(c.status));
       result(c, conn != nullptr);
       return true;
-    case CommandKind::kAddStream: result(c, add_stream(*c.stream)); return true;
+    case CommandKind::kAddStream:
+      result(c, add_stream(*c.stream));
+      return true;
     case CommandKind::kDrainStream:
       if (s != nullptr && !s->draining) {
         s->draining = true;
@@ -185,8 +197,9 @@ void TxRole<Q, Io, Cc>::remove_conn(std::uint32_t index) {
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::add_stream(const StreamParams& p) {
   const std::uint32_t slot = stream_slot(p.handle);
-  if (slot >= streams_.size() || streams_[slot].used || p.conn.v >= conns_.size() || !conns_[p.conn.v].used ||
-      !cqs_.valid(p.send_cq) || p.own_number >= config_.max_streams_per_connection) {
+  if (slot >= streams_.size() || streams_[slot].used || p.conn.v >= conns_.size() ||
+      !conns_[p.conn.v].used || !cqs_.valid(p.send_cq) ||
+      p.own_number >= config_.max_streams_per_connection) {
     return false;
   }
   Conn& c = conns_[p.conn.v];
@@ -203,7 +216,8 @@ bool TxRole<Q, Io, Cc>::add_stream(const StreamParams& p) {
   return true;
 }
 
-// What is below the peer's final cumulative spn completes as success, the rest is flushed. [MR-6.7.2]
+// What is below the peer's final cumulative spn completes as success, the rest is flushed.
+// [MR-6.7.2]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::stop_stream(SendStream& s, const Command& c) {
   if (c.has_spn) s.on_stream_ack(c.spn, s.credit_limit());
@@ -275,9 +289,9 @@ void TxRole<Q, Io, Cc>::start_port_change(Conn& c, std::uint8_t path, std::uint1
   try_port_change(c, path);
 }
 
-// An epoch starts with nothing unresolved. FLUSHes carry nothing and are simply forgotten. [MR-9.3.2]
-// One of which the peer acknowledged nothing goes on under the new port: the peer may not know it,
-// and would take two steps at once for garbage, for ever. [MR-9.3.7]
+// An epoch starts with nothing unresolved. FLUSHes carry nothing and are simply forgotten.
+// [MR-9.3.2] One of which the peer acknowledged nothing goes on under the new port: the peer may
+// not know it, and would take two steps at once for garbage, for ever. [MR-9.3.7]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::try_port_change(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];

@@ -13,8 +13,9 @@ void TxRole<Q, Io, Cc>::complete(SendStream& s, const WorkState& w, WorkStatus s
     return;
   }
   ++counters_.completions;
-  cqs_.complete(s.params.send_cq, Completion{w.wr_id, s.params.handle, w.length, 0, static_cast<std::uint8_t>(w.op),
-                                             static_cast<std::uint8_t>(status), 0, 0, 0});
+  cqs_.complete(s.params.send_cq,
+                Completion{w.wr_id, s.params.handle, w.length, 0, static_cast<std::uint8_t>(w.op),
+                           static_cast<std::uint8_t>(status), 0, 0, 0});
 }
 
 template <typename Q, typename Io, typename Cc>
@@ -25,7 +26,10 @@ void TxRole<Q, Io, Cc>::finish_work(SendStream& s) {
     const bool done = s.cum() >= w.end();
     if (!done && !(s.failing && s.fail_spn < w.end())) return;
     if (io_.busy(slot)) {
-      if (!s.retiring) { s.retiring = true; retiring_.push_back(slot_of(s)); }
+      if (!s.retiring) {
+        s.retiring = true;
+        retiring_.push_back(slot_of(s));
+      }
       return;
     }
     WorkStatus status = WorkStatus::kSuccess;

@@ -31,13 +31,14 @@ struct ResendNode {
   StreamHandle stream = 0;
   StreamSeq spn;
   std::uint8_t losses = 0;
-  std::uint8_t path = 0;  // that lost it last
-  bool timed_out = false; // resend on another path
+  std::uint8_t path = 0;   // that lost it last
+  bool timed_out = false;  // resend on another path
 };
 static_assert(sizeof(ResendNode) == 16);
 
 struct TxPathCounters {
-  std::uint64_t packets = 0, bytes = 0, resent = 0, lost = 0, spurious = 0, flushes = 0, timeouts = 0;
+  std::uint64_t packets = 0, bytes = 0, resent = 0, lost = 0, spurious = 0, flushes = 0,
+                timeouts = 0;
 };
 
 template <typename Cc>
@@ -45,31 +46,31 @@ struct TxPath {
   PathWindow seq;
   Bytes inflight = 0;
   typename Cc::Path cc;
-  std::uint32_t block = kNil;       // in the pool of TxBlock while anything is unresolved
+  std::uint32_t block = kNil;  // in the pool of TxBlock while anything is unresolved
   std::uint32_t data_unresolved = 0;
   RttEstimator rtt;
-  PathSeq highest_acked;            // highest number that the peer reported
-  Nanos last_progress = 0;          // an ACK resolved something, or the first send after idle
-  Nanos gap_since = kNever;         // oldest gap that is not yet lost
-  Nanos armed_at = kNever;          // deadline that the timer role holds
+  PathSeq highest_acked;     // highest number that the peer reported
+  Nanos last_progress = 0;   // an ACK resolved something, or the first send after idle
+  Nanos gap_since = kNever;  // oldest gap that is not yet lost
+  Nanos armed_at = kNever;   // deadline that the timer role holds
   DupThreshold dup;
   std::uint16_t peer_late = 0;
   std::uint32_t peer_ce = 0, peer_received = 0;
   std::uint16_t source_port = 0;
-  std::uint16_t wanted_port = 0;    // after the drain
+  std::uint16_t wanted_port = 0;  // after the drain
   std::uint8_t epoch = 0;
-  bool epoch_confirmed = true;      // the peer acknowledged something in it
+  bool epoch_confirmed = true;  // the peer acknowledged something in it
   std::uint8_t backoff = 0;
-  bool suspect = false;             // silent for a probe timeout: only FLUSH goes out here
-  bool draining = false;            // a port change waits for the path to empty
-  bool dirty = false;               // the last transmission was data: a loss would not show
+  bool suspect = false;   // silent for a probe timeout: only FLUSH goes out here
+  bool draining = false;  // a port change waits for the path to empty
+  bool dirty = false;     // the last transmission was data: a loss would not show
   TxPathCounters counters;
 };
 
 template <typename Cc>
 struct TxConn {
   bool used = false, open = false, failed = false;
-  bool listed = false;              // in the role's list of connections that may send
+  bool listed = false;  // in the role's list of connections that may send
   ConnParams params;
   std::vector<TxPath<Cc>> paths;
   std::array<std::uint8_t, 256> plane_slots{};
@@ -78,25 +79,27 @@ struct TxConn {
   std::uint32_t resend_head = kNil, resend_tail = kNil;
   std::uint32_t stream_head = kNil, stream_tail = kNil;  // streams that may send
   std::uint32_t next_in_list = kNil;
-  std::vector<std::uint32_t> stream_slots;    // own number -> slot
+  std::vector<std::uint32_t> stream_slots;  // own number -> slot
   std::uint32_t streams = 0;
-  Nanos last_ack = 0;               // anything valid from the peer about our transmissions
+  Nanos last_ack = 0;  // anything valid from the peer about our transmissions
   Nanos last_sent = 0;
-  Nanos outstanding_since = 0;      // something has been unresolved since
-  std::uint32_t unresolved = 0;     // data transmissions in flight, all paths
-  std::uint32_t waiting = 0;        // resend nodes, queued or rejected
-  std::uint32_t flush_credit = 0;   // transmissions for which a drain is worth a FLUSH
-  std::uint8_t backoff = 0;         // shared while nothing at all is acknowledged
+  Nanos outstanding_since = 0;     // something has been unresolved since
+  std::uint32_t unresolved = 0;    // data transmissions in flight, all paths
+  std::uint32_t waiting = 0;       // resend nodes, queued or rejected
+  std::uint32_t flush_credit = 0;  // transmissions for which a drain is worth a FLUSH
+  std::uint8_t backoff = 0;        // shared while nothing at all is acknowledged
   std::uint8_t current_path = 0, run_left = 0, stream_run = 0;
   bool ever_answered = false;
   std::uint64_t probe_nonce = 0;
-  Nanos probe_sent = 0;             // keepalive; 0 = none outstanding
-  std::int64_t tokens = 0;          // pacing, bytes << 20
+  Nanos probe_sent = 0;     // keepalive; 0 = none outstanding
+  std::int64_t tokens = 0;  // pacing, bytes << 20
   Nanos tokens_at = 0;
-  std::uint64_t backlog = 0;        // bytes taken from applications and not sent
+  std::uint64_t backlog = 0;  // bytes taken from applications and not sent
   std::uint64_t acked_bytes = 0, resent = 0, lost = 0, spurious = 0, packets = 0;
 
-  [[nodiscard]] bool path_open(std::uint8_t p) const { return ((open_paths[p / 64] >> (p % 64)) & 1U) != 0; }
+  [[nodiscard]] bool path_open(std::uint8_t p) const {
+    return ((open_paths[p / 64] >> (p % 64)) & 1U) != 0;
+  }
   void set_open(std::uint8_t p, bool on) {
     const std::uint64_t bit = std::uint64_t{1} << (p % 64);
     open_paths[p / 64] = on ? open_paths[p / 64] | bit : open_paths[p / 64] & ~bit;
@@ -113,7 +116,10 @@ class FixedPool {
   }
   [[nodiscard]] std::uint32_t take() {
     const std::uint32_t i = free_;
-    if (i != kNil) { free_ = next_[i]; ++used_; }
+    if (i != kNil) {
+      free_ = next_[i];
+      ++used_;
+    }
     return i;
   }
   void give(std::uint32_t i) {

@@ -12,12 +12,21 @@ void TxRole<Q, Io, Cc>::take_feedback() {
     if (e.conn.v >= conns_.size() || !conns_[e.conn.v].used || conns_[e.conn.v].failed) continue;
     Conn& c = conns_[e.conn.v];
     // Said of a connection that had this index before: nothing of it fits, not even the path.
-    if (e.generation != static_cast<std::uint8_t>(c.params.own_dcid) || e.path >= c.paths.size()) continue;
+    if (e.generation != static_cast<std::uint8_t>(c.params.own_dcid) || e.path >= c.paths.size())
+      continue;
     switch (e.kind) {
-      case RxToTxKind::kPathAck: on_path_ack(c, e.path, e.ack, e.received_at); break;
-      case RxToTxKind::kStreamAck: on_stream_ack(c, e.stream); break;
-      case RxToTxKind::kNack: on_nack(c, e.path, e.nack); break;
-      case RxToTxKind::kProbeReply: on_probe_reply(c, e.path, e.probe); break;
+      case RxToTxKind::kPathAck:
+        on_path_ack(c, e.path, e.ack, e.received_at);
+        break;
+      case RxToTxKind::kStreamAck:
+        on_stream_ack(c, e.stream);
+        break;
+      case RxToTxKind::kNack:
+        on_nack(c, e.path, e.nack);
+        break;
+      case RxToTxKind::kProbeReply:
+        on_probe_reply(c, e.path, e.probe);
+        break;
     }
   }
 }
@@ -35,14 +44,18 @@ void TxRole<Q, Io, Cc>::heard(Conn& c, Path& p) {
 }
 
 template <typename Q, typename Io, typename Cc>
-void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a, Nanos received_at) {
+void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a,
+                                    Nanos received_at) {
   Path& p = c.paths[path];
   SackVector acked;
   switch (acked_vector(p.seq, a, p.epoch, acked)) {
     // [MR-3.6.8] [MR-3.6.9]
-    case AckCheck::kStale: return counters_.drops.add(DropReason::kAckStale);
-    case AckCheck::kUnsent: return counters_.drops.add(DropReason::kAckUnsent);
-    case AckCheck::kOk: break;
+    case AckCheck::kStale:
+      return counters_.drops.add(DropReason::kAckStale);
+    case AckCheck::kUnsent:
+      return counters_.drops.add(DropReason::kAckUnsent);
+    case AckCheck::kOk:
+      break;
   }
   heard(c, p);
   p.epoch_confirmed = true;
@@ -57,18 +70,24 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
   }
   const std::uint32_t ce = a.ce_packets - p.peer_ce, packets = a.received_packets - p.peer_received;
   const bool newer = packets < 0x80000000U;
-  if (newer) { p.peer_ce = a.ce_packets; p.peer_received = a.received_packets; }
+  if (newer) {
+    p.peer_ce = a.ce_packets;
+    p.peer_received = a.received_packets;
+  }
 
   SackVector newly;
   // [MR-2.4.1]
-  for (unsigned k = 0; k < 4; ++k) newly.words()[k] = acked.words()[k] & p.seq.unresolved.words()[k];
+  for (unsigned k = 0; k < 4; ++k)
+    newly.words()[k] = acked.words()[k] & p.seq.unresolved.words()[k];
   Bytes bytes = 0;
   if (newly.any()) {
     const std::int32_t top = a.highest - p.seq.floor;
     // A sample only from the ACK that newly acknowledges `highest`. [MR-7.2.1] [MR-7.2.2]
-    if (top >= 0 && newly.test(static_cast<unsigned>(top)) && a.ack_delay_64ns != wire::kNoDelaySample) {
+    if (top >= 0 && newly.test(static_cast<unsigned>(top)) &&
+        a.ack_delay_64ns != wire::kNoDelaySample) {
       // 64 bits: the peer chose the echo, and the difference may be as low as it can get.
-      const std::int64_t units = std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
+      const std::int64_t units =
+          std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
       if (units > 0) p.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
     }
     apply_acked(c, p, newly, bytes);
@@ -83,9 +102,12 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     c.flush_credit = 1000;
   }
   // A gap that is not ripe yet keeps the timer short.
-  const SackVector open_gaps = threshold > 1 || !all ? lost_vector(p.seq, acked, 1, true) : SackVector{};
-  if (!open_gaps.any()) p.gap_since = kNever;
-  else if (p.gap_since == kNever || ripe) p.gap_since = now_;
+  const SackVector open_gaps =
+      threshold > 1 || !all ? lost_vector(p.seq, acked, 1, true) : SackVector{};
+  if (!open_gaps.any())
+    p.gap_since = kNever;
+  else if (p.gap_since == kNever || ripe)
+    p.gap_since = now_;
   if (newer) Cc::on_ack(c.cc, p.cc, bytes, packets, ce < 0x80000000U ? ce : 0, a.cum, p.seq.next);
   settle(c, path);
 }
@@ -107,7 +129,10 @@ void TxRole<Q, Io, Cc>::apply_acked(Conn& c, Path& p, const SackVector& newly, B
       ++counters_.acked_packets;
       SendStream* s = find_stream(r.stream);
       if (s == nullptr) continue;
-      if (touched != nullptr && touched != s) { finish_work(*touched); list_stream(*touched); }
+      if (touched != nullptr && touched != s) {
+        finish_work(*touched);
+        list_stream(*touched);
+      }
       touched = s;
       s->on_acked(r.spn);
       if (s->nack.active && s->is_acked(s->nack.spn)) end_nack(c, *s);
@@ -125,7 +150,8 @@ template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::apply_lost(Conn& c, std::uint8_t path, const SackVector& lost) {
   for (unsigned k = 0; k < 4; ++k) {
     for (std::uint64_t v = lost.words()[k]; v != 0; v &= v - 1) {
-      if (!resolve(c, path, k * 64 + static_cast<unsigned>(std::countr_zero(v)), Lost::kGap)) return false;
+      if (!resolve(c, path, k * 64 + static_cast<unsigned>(std::countr_zero(v)), Lost::kGap))
+        return false;
     }
   }
   return true;
@@ -147,7 +173,8 @@ void TxRole<Q, Io, Cc>::on_nack(Conn& c, std::uint8_t path, const NackInfo& n) {
   const std::int32_t i = n.pseq - p.seq.floor;
   // It is matched to the transmission that it answers; otherwise it says nothing we can use.
   // [MR-2.4.4] [MR-6.6.7] [MR-10.1.4]
-  if (i < 0 || static_cast<std::uint32_t>(i) >= p.seq.span() || !p.seq.unresolved.test(static_cast<unsigned>(i))) {
+  if (i < 0 || static_cast<std::uint32_t>(i) >= p.seq.span() ||
+      !p.seq.unresolved.test(static_cast<unsigned>(i))) {
     return counters_.drops.add(DropReason::kNackUnknown);
   }
   const TxRecord r = blocks_[p.block][n.pseq.v & 255];
@@ -166,7 +193,10 @@ void TxRole<Q, Io, Cc>::on_nack(Conn& c, std::uint8_t path, const NackInfo& n) {
     resolve(c, path, static_cast<unsigned>(i), Lost::kRejected);
   } else {
     StandingNack& k = s->nack;
-    if (!k.active) { k.since = now_; k.rounds = 0; }
+    if (!k.active) {
+      k.since = now_;
+      k.rounds = 0;
+    }
     if (!k.active || n.spn <= k.spn) {
       if (k.active && n.spn == k.spn) ++k.rounds;
       k.active = true;
@@ -177,8 +207,10 @@ void TxRole<Q, Io, Cc>::on_nack(Conn& c, std::uint8_t path, const NackInfo& n) {
     }
     resolve(c, path, static_cast<unsigned>(i), Lost::kRejected);
     // [MR-6.3.9] [MR-4.3.1]
-    const bool rnr_over = n.reason == wire::NackReason::kRnr && config_.rnr_retry != 7 && k.rounds > config_.rnr_retry;
-    const bool never_ready = n.reason == wire::NackReason::kNotReady && now_ - k.since > config_.dead_peer_timeout;
+    const bool rnr_over = n.reason == wire::NackReason::kRnr && config_.rnr_retry != 7 &&
+                          k.rounds > config_.rnr_retry;
+    const bool never_ready =
+        n.reason == wire::NackReason::kNotReady && now_ - k.since > config_.dead_peer_timeout;
     if (rnr_over || never_ready) {
       s->fail(n.spn, rnr_over ? WorkStatus::kRnrRetryExceeded : WorkStatus::kRetryExceeded);
       end_nack(c, *s);
@@ -194,7 +226,8 @@ void TxRole<Q, Io, Cc>::on_nack(Conn& c, std::uint8_t path, const NackInfo& n) {
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::on_probe_reply(Conn& c, std::uint8_t path, const ProbeReplyInfo& r) {
   // [MR-3.8.5]
-  if (c.probe_nonce == 0 || r.nonce != c.probe_nonce) return counters_.drops.add(DropReason::kProbeUnknown);
+  if (c.probe_nonce == 0 || r.nonce != c.probe_nonce)
+    return counters_.drops.add(DropReason::kProbeUnknown);
   c.probe_nonce = 0;
   c.probe_sent = 0;
   heard(c, c.paths[path]);
@@ -207,7 +240,8 @@ void TxRole<Q, Io, Cc>::take_timers() {
   for (unsigned n = 0; n < 64 && q_.timer_to_tx.pop(t); ++n) {
     const std::uint32_t index = t.id >> path_shift_;
     const auto path = static_cast<std::uint8_t>(t.id & ((1U << path_shift_) - 1));
-    if (index >= conns_.size() || !conns_[index].used || path >= conns_[index].paths.size()) continue;
+    if (index >= conns_.size() || !conns_[index].used || path >= conns_[index].paths.size())
+      continue;
     Conn& c = conns_[index];
     Path& p = c.paths[path];
     p.armed_at = kNever;

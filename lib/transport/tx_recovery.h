@@ -17,7 +17,10 @@ bool TxRole<Q, Io, Cc>::resolve(Conn& c, std::uint8_t path, unsigned bit, Lost h
   const bool wanted = s != nullptr && !c.failed && !s->beyond_failure(r.spn) && !s->is_acked(r.spn);
   // [MR-6.5.4] [MR-6.5.6]
   if (wanted && how == Lost::kGap && s->nack.active && r.spn >= s->nack.spn) how = Lost::kRejected;
-  if (wanted && !queue_resend(c, *s, path, r, how)) { ++counters_.no_node; return false; }
+  if (wanted && !queue_resend(c, *s, path, r, how)) {
+    ++counters_.no_node;
+    return false;
+  }
   p.seq.resolve(bit);
   p.inflight -= r.bytes;
   if (!r.data) return true;
@@ -36,7 +39,8 @@ bool TxRole<Q, Io, Cc>::resolve(Conn& c, std::uint8_t path, unsigned bit, Lost h
 }
 
 template <typename Q, typename Io, typename Cc>
-bool TxRole<Q, Io, Cc>::queue_resend(Conn& c, SendStream& s, std::uint8_t path, const TxRecord& r, Lost how) {
+bool TxRole<Q, Io, Cc>::queue_resend(Conn& c, SendStream& s, std::uint8_t path, const TxRecord& r,
+                                     Lost how) {
   const std::uint32_t losses = r.losses + (how == Lost::kGap ? 1U : 0U);
   if (losses >= config_.retry_limit) {  // [MR-7.5.1]
     s.fail(r.spn, WorkStatus::kRetryExceeded);
@@ -46,7 +50,8 @@ bool TxRole<Q, Io, Cc>::queue_resend(Conn& c, SendStream& s, std::uint8_t path, 
   }
   const std::uint32_t n = nodes_.take();
   if (n == kNil) return false;
-  nodes_[n] = ResendNode{kNil, r.stream, r.spn, static_cast<std::uint8_t>(losses), path, how == Lost::kTimeout};
+  nodes_[n] = ResendNode{
+      kNil, r.stream, r.spn, static_cast<std::uint8_t>(losses), path, how == Lost::kTimeout};
   if (s.nack.active && r.spn == s.nack.spn) s.nack.in_flight = false;
   ++c.waiting;
   if (how == Lost::kRejected) {
@@ -62,8 +67,10 @@ bool TxRole<Q, Io, Cc>::queue_resend(Conn& c, SendStream& s, std::uint8_t path, 
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::append(std::uint32_t& head, std::uint32_t& tail, std::uint32_t node) {
   nodes_[node].next = kNil;
-  if (head == kNil) head = node;
-  else nodes_[tail].next = node;
+  if (head == kNil)
+    head = node;
+  else
+    nodes_[tail].next = node;
   tail = node;
 }
 
@@ -73,8 +80,10 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::end_nack(Conn& c, SendStream& s) {
   s.nack.active = s.nack.in_flight = false;
   if (s.rejected_head != kNil) {
-    if (c.resend_head == kNil) c.resend_head = s.rejected_head;
-    else nodes_[c.resend_tail].next = s.rejected_head;
+    if (c.resend_head == kNil)
+      c.resend_head = s.rejected_head;
+    else
+      nodes_[c.resend_tail].next = s.rejected_head;
     c.resend_tail = s.rejected_tail;
     s.rejected_head = s.rejected_tail = kNil;
   }
@@ -106,12 +115,16 @@ void TxRole<Q, Io, Cc>::wake_blocked() {
     }
     if (!s.failing && s.has_unsent() && !s.credit_for(work_[s.current()])) {
       if (now_ >= s.probe_at) {
-        const Nanos pto = c.paths[0].rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay, c.params.handshake_rtt);
-        s.probe_wait = s.probe_wait == 0 ? pto : std::min(2 * s.probe_wait, config_.probe_timeout_max);
+        const Nanos pto = c.paths[0].rtt.probe_timeout(
+            config_.probe_timeout_floor, config_.max_ack_delay, c.params.handshake_rtt);
+        s.probe_wait =
+            s.probe_wait == 0 ? pto : std::min(2 * s.probe_wait, config_.probe_timeout_max);
         s.probe_at = now_ + s.probe_wait;
-        if (c.probe_nonce == 0) c.probe_nonce = mix64(c.params.entropy_seed ^ static_cast<std::uint64_t>(now_)) | 1;
+        if (c.probe_nonce == 0)
+          c.probe_nonce = mix64(c.params.entropy_seed ^ static_cast<std::uint64_t>(now_)) | 1;
         // Each time on the next path: one of them may be dead. [MR-9.2.5]
-        c.current_path = static_cast<std::uint8_t>(c.current_path + 1U >= c.paths.size() ? 0 : c.current_path + 1U);
+        c.current_path = static_cast<std::uint8_t>(
+            c.current_path + 1U >= c.paths.size() ? 0 : c.current_path + 1U);
         send_probe(c, c.current_path, s.params.peer_number, c.probe_nonce);
       }
       return false;
@@ -150,12 +163,14 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::update_open(Conn& c, std::uint8_t path) {
   const Path& p = c.paths[path];
   // [MR-8.1.1] [MR-2.3.5] [MR-9.2.4]
-  c.set_open(path, !p.draining && !p.suspect && p.inflight < p.cc.window && p.seq.span() < PathWindow::kDataLimit);
+  c.set_open(path, !p.draining && !p.suspect && p.inflight < p.cc.window &&
+                       p.seq.span() < PathWindow::kDataLimit);
 }
 
 template <typename Q, typename Io, typename Cc>
 Nanos TxRole<Q, Io, Cc>::deadline(const Conn& c, const Path& p) const {
-  const Nanos pto = p.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay, c.params.handshake_rtt);
+  const Nanos pto = p.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay,
+                                        c.params.handshake_rtt);
   // [MR-7.4.6] [MR-7.5.2]
   const unsigned shift = std::min<unsigned>(std::max(p.backoff, c.backoff), 16);
   return p.last_progress + std::min(pto << shift, std::max(pto, config_.probe_timeout_max));
@@ -167,10 +182,14 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::arm(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];
   Nanos at = deadline(c, p);
-  if (p.gap_since != kNever && p.data_unresolved != 0) at = std::min(at, p.gap_since + p.rtt.srtt() / 4);
+  if (p.gap_since != kNever && p.data_unresolved != 0)
+    at = std::min(at, p.gap_since + p.rtt.srtt() / 4);
   if (p.armed_at <= at) return;
   const std::uint32_t id = (c.params.index.v << path_shift_) | path;
-  if (q_.tx_to_timer.push(TimerArm{id, at})) { p.armed_at = at; return; }
+  if (q_.tx_to_timer.push(TimerArm{id, at})) {
+    p.armed_at = at;
+    return;
+  }
   if (p.armed_at == kNever) {
     p.armed_at = at;  // armed here, in the list, until the ring has room
     unarmed_.push_back(id);

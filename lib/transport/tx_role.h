@@ -14,7 +14,8 @@
 //   bool ready(ConnIndex, plane_slot)                 the port takes a packet now
 //   uint8_t* begin(ConnIndex, plane_slot)             room for a header, or nullptr
 //   void commit(header_bytes, payload, payload_bytes, trailer or nullptr, src_port, dst_port, work)
-//   bool busy(work)                                   a packet in the port still refers to its buffer
+//   bool busy(work)                                   a packet in the port still refers to its
+//   buffer
 #pragma once
 
 #include <bit>
@@ -34,7 +35,8 @@ namespace metaroce {
 
 struct TxCounters {
   DropCounters drops;
-  std::uint64_t data_packets = 0, data_bytes = 0, resent_packets = 0, resent_bytes = 0, flushes = 0, probes = 0;
+  std::uint64_t data_packets = 0, data_bytes = 0, resent_packets = 0, resent_bytes = 0, flushes = 0,
+                probes = 0;
   std::uint64_t lost_packets = 0, spurious_packets = 0, rejected_packets = 0, timeouts = 0;
   std::uint64_t acked_packets = 0, acked_bytes = 0, completions = 0, epoch_changes = 0;
   std::uint64_t no_work = 0, no_block = 0, no_node = 0, no_buffer = 0;  // a pool was empty
@@ -43,7 +45,7 @@ struct TxCounters {
 
 struct TxLimits {
   std::uint32_t work_requests = 1U << 14;
-  std::uint32_t blocks = 4096;          // paths with something in flight, 4 KiB each
+  std::uint32_t blocks = 4096;  // paths with something in flight, 4 KiB each
   std::uint32_t resend_nodes = 1U << 16;
 };
 
@@ -53,11 +55,21 @@ class TxRole {
   using Conn = TxConn<Cc>;
   using Path = TxPath<Cc>;
 
-  TxRole(const TransportConfig& config, const TxLimits& limits, std::uint32_t max_paths, Queues& queues, Io& io)
-      : config_(config), q_(queues), io_(io), memory_(config.max_regions), cqs_(config.max_cqs), work_(limits.work_requests),
-        work_held_(1U << 16), work_share_(std::max(1U, limits.work_requests / 2 / std::max(1U, config.max_clients))),
-        blocks_(limits.blocks), nodes_(limits.resend_nodes), conns_(config.max_connections),
-        streams_(config.max_streams), path_shift_(std::bit_width(std::bit_ceil(max_paths)) - 1) {
+  TxRole(const TransportConfig& config, const TxLimits& limits, std::uint32_t max_paths,
+         Queues& queues, Io& io)
+      : config_(config),
+        q_(queues),
+        io_(io),
+        memory_(config.max_regions),
+        cqs_(config.max_cqs),
+        work_(limits.work_requests),
+        work_held_(1U << 16),
+        work_share_(std::max(1U, limits.work_requests / 2 / std::max(1U, config.max_clients))),
+        blocks_(limits.blocks),
+        nodes_(limits.resend_nodes),
+        conns_(config.max_connections),
+        streams_(config.max_streams),
+        path_shift_(std::bit_width(std::bit_ceil(max_paths)) - 1) {
     clients_.reserve(config.max_clients);
   }
   TxRole(const TxRole&) = delete;
@@ -72,18 +84,22 @@ class TxRole {
   }
   [[nodiscard]] const SendStream* stream(StreamHandle h) const {
     const std::uint32_t s = stream_slot(h);
-    return s < streams_.size() && streams_[s].used && streams_[s].params.handle == h ? &streams_[s] : nullptr;
+    return s < streams_.size() && streams_[s].used && streams_[s].params.handle == h ? &streams_[s]
+                                                                                     : nullptr;
   }
   [[nodiscard]] std::uint32_t timer_ids() const { return config_.max_connections << path_shift_; }
   // True when no pool holds anything: tests and shutdown.
-  [[nodiscard]] bool quiet() const { return work_.used() == 0 && blocks_.used() == 0 && nodes_.used() == 0; }
+  [[nodiscard]] bool quiet() const {
+    return work_.used() == 0 && blocks_.used() == 0 && nodes_.used() == 0;
+  }
   // Invariants, for simulation and tests: first violated one as text, or nullptr.
   [[nodiscard]] const char* validate() const;
 
  private:
   SendStream* find_stream(StreamHandle h) {
     const std::uint32_t s = stream_slot(h);
-    return s < streams_.size() && streams_[s].used && streams_[s].params.handle == h ? &streams_[s] : nullptr;
+    return s < streams_.size() && streams_[s].used && streams_[s].params.handle == h ? &streams_[s]
+                                                                                     : nullptr;
   }
   static std::uint32_t slot_of(const SendStream& s) { return stream_slot(s.params.handle); }
 
@@ -130,11 +146,14 @@ class TxRole {
     switch (r) {
       case wire::NackReason::kBadKey:
       case wire::NackReason::kBounds:
-      case wire::NackReason::kAccess: return WorkStatus::kRemoteAccess;
+      case wire::NackReason::kAccess:
+        return WorkStatus::kRemoteAccess;
       case wire::NackReason::kLength:
       case wire::NackReason::kBadStream:
-      case wire::NackReason::kOperation: return WorkStatus::kRemoteInvalidRequest;
-      default: return WorkStatus::kRemoteOperation;
+      case wire::NackReason::kOperation:
+        return WorkStatus::kRemoteInvalidRequest;
+      default:
+        return WorkStatus::kRemoteOperation;
     }
   }
 
@@ -147,7 +166,10 @@ class TxRole {
   void wake_blocked();
   void settle(Conn& c, std::uint8_t path);
   void settle_block(Path& p) {  // an attempt to send took a block and failed
-    if (p.seq.span() == 0 && p.block != kNil) { blocks_.give(p.block); p.block = kNil; }
+    if (p.seq.span() == 0 && p.block != kNil) {
+      blocks_.give(p.block);
+      p.block = kNil;
+    }
   }
   void update_open(Conn& c, std::uint8_t path);
   void arm(Conn& c, std::uint8_t path);
@@ -163,8 +185,9 @@ class TxRole {
   int pick_resend_path(Conn& c, const ResendNode& n);
   bool send_data(Conn& c, std::uint8_t path, SendStream& s, std::uint32_t work, StreamSeq spn,
                  std::uint8_t losses, bool resend);
-  std::uint32_t write_header(std::uint8_t* out, Conn& c, std::uint8_t path, SendStream& s, const WorkState& w,
-                             StreamSeq spn, std::uint32_t offset, std::uint32_t bytes, bool resend, PathSeq pseq);
+  std::uint32_t write_header(std::uint8_t* out, Conn& c, std::uint8_t path, SendStream& s,
+                             const WorkState& w, StreamSeq spn, std::uint32_t offset,
+                             std::uint32_t bytes, bool resend, PathSeq pseq);
   void send_flushes(Conn& c);
   bool send_flush(Conn& c, std::uint8_t path);
   bool send_probe(Conn& c, std::uint8_t path, std::uint16_t stream, std::uint64_t nonce);
@@ -196,7 +219,8 @@ class TxRole {
   std::vector<Conn> conns_;
   std::vector<SendStream> streams_;
   std::vector<ClientParams> clients_;
-  std::vector<std::uint32_t> blocked_, retiring_, retiring_now_, draining_, zombies_, unarmed_, live_conns_;
+  std::vector<std::uint32_t> blocked_, retiring_, retiring_now_, draining_, zombies_, unarmed_,
+      live_conns_;
   std::vector<TxToControl> outbox_;
   std::vector<Command> removals_;
   std::uint32_t conn_head_ = kNil, conn_tail_ = kNil;  // connections that may send
@@ -211,6 +235,8 @@ class TxRole {
 #include "transport/tx_commands.h"
 #include "transport/tx_completion.h"
 #include "transport/tx_feedback.h"
+#include "transport/tx_probe.h"
 #include "transport/tx_recovery.h"
 #include "transport/tx_submissions.h"
 #include "transport/tx_transmit.h"
+#include "transport/tx_upkeep.h"

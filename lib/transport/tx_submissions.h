@@ -23,15 +23,19 @@ void TxRole<Q, Io, Cc>::take_submissions() {
   }
 }
 
-// False: the entry names a stream that is not the client's, or is gone (dropped, counted). `consumed` false:
-// no room now.
+// False: the entry names a stream that is not the client's, or is gone (dropped, counted).
+// `consumed` false: no room now.
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::take_one(const WorkRequest& w, ClientId client, bool& consumed) {
   SendStream* s = find_stream(w.stream);
   consumed = true;
   if (s == nullptr || s->params.client != client) return false;
-  if (s->stopped && !cqs_.valid(s->params.send_cq)) return false;  // closed: nobody listens any more
-  if (!s->has_room()) { consumed = false; return true; }
+  if (s->stopped && !cqs_.valid(s->params.send_cq))
+    return false;  // closed: nobody listens any more
+  if (!s->has_room()) {
+    consumed = false;
+    return true;
+  }
   // Half of the pool is common, the other half a share of each client: requests that wait for
   // ever, for a peer's receives say, do not keep other clients from working.
   const bool common = work_.used() < work_.size() / 2;
@@ -40,12 +44,18 @@ bool TxRole<Q, Io, Cc>::take_one(const WorkRequest& w, ClientId client, bool& co
     consumed = false;
     return true;
   }
-  if (!cqs_.reserve(s->params.send_cq)) { consumed = false; return true; }
+  if (!cqs_.reserve(s->params.send_cq)) {
+    consumed = false;
+    return true;
+  }
   std::uint8_t* local = nullptr;
   WorkStatus bad = WorkStatus::kSuccess;
-  if (w.op > static_cast<std::uint8_t>(WorkOp::kSendImm)) bad = WorkStatus::kLocalOperation;
-  else if (w.length > kMaxMessageBytes) bad = WorkStatus::kLocalLength;
-  else if (w.length != 0 && memory_.translate(w.lkey, s->params.pd, 0, w.local_addr, w.length, local) != AccessError::kNone)
+  if (w.op > static_cast<std::uint8_t>(WorkOp::kSendImm))
+    bad = WorkStatus::kLocalOperation;
+  else if (w.length > kMaxMessageBytes)
+    bad = WorkStatus::kLocalLength;
+  else if (w.length != 0 && memory_.translate(w.lkey, s->params.pd, 0, w.local_addr, w.length,
+                                              local) != AccessError::kNone)
     bad = WorkStatus::kLocalProtection;
 
   const std::uint32_t slot = work_.take();
@@ -67,8 +77,10 @@ bool TxRole<Q, Io, Cc>::take_one(const WorkRequest& w, ClientId client, bool& co
   c.backlog += state.length;
   // A bad request fails the stream at its place in the order: what precedes it completes.
   if (bad != WorkStatus::kSuccess) s->fail(state.first, bad);
-  if (s->failing) finish_work(*s);
-  else list_stream(*s);
+  if (s->failing)
+    finish_work(*s);
+  else
+    list_stream(*s);
   return true;
 }
 
@@ -79,8 +91,10 @@ void TxRole<Q, Io, Cc>::list_stream(SendStream& s) {
     s.listed = true;
     s.next_in_list = kNil;
     const std::uint32_t slot = slot_of(s);
-    if (c.stream_head == kNil) c.stream_head = slot;
-    else streams_[c.stream_tail].next_in_list = slot;
+    if (c.stream_head == kNil)
+      c.stream_head = slot;
+    else
+      streams_[c.stream_tail].next_in_list = slot;
     c.stream_tail = slot;
   }
   list_conn(c);
@@ -92,8 +106,10 @@ void TxRole<Q, Io, Cc>::list_conn(Conn& c) {
   c.listed = true;
   c.next_in_list = kNil;
   const std::uint32_t index = c.params.index.v;
-  if (conn_head_ == kNil) conn_head_ = index;
-  else conns_[conn_tail_].next_in_list = index;
+  if (conn_head_ == kNil)
+    conn_head_ = index;
+  else
+    conns_[conn_tail_].next_in_list = index;
   conn_tail_ = index;
 }
 

@@ -47,7 +47,10 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
   std::uint32_t sent = 0;
   Sent last = Sent::kYes;
   while (sent < budget && last == Sent::kYes) {
-    if (!take_tokens(c)) { last = Sent::kNoRoom; break; }
+    if (!take_tokens(c)) {
+      last = Sent::kNoRoom;
+      break;
+    }
     // Resends first. [MR-7.3.7]
     last = c.resend_head != kNil ? send_resend(c) : send_new(c);
     if (last == Sent::kYes) ++sent;
@@ -67,7 +70,8 @@ bool TxRole<Q, Io, Cc>::take_tokens(Conn& c) {
   // Mb/s -> bytes per ns << 20: rate * 2^20 / 8000 ~ rate * 131.
   const Nanos dt = std::min<Nanos>(now_ - c.tokens_at, kMillisecond);
   c.tokens_at = now_;
-  const std::int64_t burst = std::int64_t{config_.pacing_burst_packets} * c.params.payload_mtu << 20;
+  const std::int64_t burst = std::int64_t{config_.pacing_burst_packets} * c.params.payload_mtu
+                             << 20;
   c.tokens = std::min(burst, c.tokens + dt * static_cast<std::int64_t>(c.params.line_rate) * 131);
   return c.tokens > 0;
 }
@@ -89,7 +93,8 @@ typename TxRole<Q, Io, Cc>::Sent TxRole<Q, Io, Cc>::send_resend(Conn& c) {
       --c.waiting;
       continue;
     }
-    if (s->nack.active && node.spn >= s->nack.spn && !(node.spn == s->nack.spn && s->nack.in_flight)) {
+    if (s->nack.active && node.spn >= s->nack.spn &&
+        !(node.spn == s->nack.spn && s->nack.in_flight)) {
       unlink();
       append(s->rejected_head, s->rejected_tail, n);
       continue;
@@ -97,7 +102,8 @@ typename TxRole<Q, Io, Cc>::Sent TxRole<Q, Io, Cc>::send_resend(Conn& c) {
     const std::uint32_t work = s->find(node.spn, work_);
     const int path = pick_resend_path(c, node);
     if (path < 0) return Sent::kNoRoom;
-    if (!send_data(c, static_cast<std::uint8_t>(path), *s, work, node.spn, node.losses, true)) return Sent::kNoRoom;
+    if (!send_data(c, static_cast<std::uint8_t>(path), *s, work, node.spn, node.losses, true))
+      return Sent::kNoRoom;
     unlink();
     nodes_.give(n);
     --c.waiting;
@@ -119,8 +125,12 @@ typename TxRole<Q, Io, Cc>::Sent TxRole<Q, Io, Cc>::send_new(Conn& c) {
       c.stream_run = 0;
     };
     // [MR-2.2.6]
-    const bool can = s.has_unsent() && !s.beyond_failure(s.next_spn()) && !s.nack.active && s.window_open();
-    if (!can) { unlink(); continue; }
+    const bool can =
+        s.has_unsent() && !s.beyond_failure(s.next_spn()) && !s.nack.active && s.window_open();
+    if (!can) {
+      unlink();
+      continue;
+    }
     const std::uint32_t work = s.current();
     // [MR-6.3.3]
     if (!s.credit_for(work_[work])) {
@@ -152,7 +162,8 @@ typename TxRole<Q, Io, Cc>::Sent TxRole<Q, Io, Cc>::send_new(Conn& c) {
 template <typename Q, typename Io, typename Cc>
 int TxRole<Q, Io, Cc>::pick_path(Conn& c) {
   const std::uint32_t index = c.params.index.v;
-  if (c.run_left != 0 && c.path_open(c.current_path) && io_.ready(ConnIndex{index}, c.plane_slots[c.current_path])) {
+  if (c.run_left != 0 && c.path_open(c.current_path) &&
+      io_.ready(ConnIndex{index}, c.plane_slots[c.current_path])) {
     --c.run_left;
     return c.current_path;
   }
@@ -170,7 +181,10 @@ int TxRole<Q, Io, Cc>::pick_path(Conn& c) {
     const auto p = static_cast<std::uint8_t>(at);
     if (!c.path_open(p)) continue;
     Path& path = c.paths[p];
-    if (path.cc.skip) { path.cc.skip = false; continue; }
+    if (path.cc.skip) {
+      path.cc.skip = false;
+      continue;
+    }
     if (!io_.ready(ConnIndex{index}, c.plane_slots[p])) continue;
     c.current_path = p;
     const Bytes room = path.cc.window - path.inflight;
@@ -203,8 +217,8 @@ int TxRole<Q, Io, Cc>::pick_resend_path(Conn& c, const ResendNode& n) {
 }
 
 template <typename Q, typename Io, typename Cc>
-bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std::uint32_t work, StreamSeq spn,
-                                  std::uint8_t losses, bool resend) {
+bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std::uint32_t work,
+                                  StreamSeq spn, std::uint8_t losses, bool resend) {
   Path& p = c.paths[path];
   const WorkState& w = work_[work];
   const std::uint32_t mtu = c.params.payload_mtu;
@@ -212,8 +226,8 @@ bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std
   const std::uint32_t offset = static_cast<std::uint32_t>(spn - w.first) * mtu;
   const std::uint32_t bytes = std::min(mtu, w.length - offset);
   std::uint8_t* payload = nullptr;
-  if (bytes != 0 &&
-      memory_.translate(w.lkey, s.params.pd, 0, w.local + offset, bytes, payload) != AccessError::kNone) {
+  if (bytes != 0 && memory_.translate(w.lkey, s.params.pd, 0, w.local + offset, bytes, payload) !=
+                        AccessError::kNone) {
     s.fail(spn, WorkStatus::kLocalProtection);  // deregistered while posted
     end_nack(c, s);
     finish_work(s);
@@ -221,10 +235,17 @@ bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std
   }
   if (p.block == kNil) {
     p.block = blocks_.take();
-    if (p.block == kNil) { ++counters_.no_block; return false; }
+    if (p.block == kNil) {
+      ++counters_.no_block;
+      return false;
+    }
   }
   std::uint8_t* out = io_.begin(c.params.index, c.plane_slots[path]);
-  if (out == nullptr) { ++counters_.no_buffer; settle_block(p); return false; }
+  if (out == nullptr) {
+    ++counters_.no_buffer;
+    settle_block(p);
+    return false;
+  }
   if (p.data_unresolved == 0) p.last_progress = now_;
   if (c.unresolved + c.waiting == 0) c.outstanding_since = now_;
   // [MR-2.1.1] [MR-2.1.2] [MR-2.1.5] A resend takes a number like any other.
@@ -232,8 +253,9 @@ bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std
   const std::uint32_t header = write_header(out, c, path, s, w, spn, offset, bytes, resend, pseq);
   finish_packet(c, path, out, header, payload, bytes, work);
 
-  blocks_[p.block][pseq.v & 255] = TxRecord{s.params.handle, spn, to_wire_time(now_).v,
-                                            static_cast<std::uint16_t>(bytes + header), losses, true};
+  blocks_[p.block][pseq.v & 255] = TxRecord{
+      s.params.handle, spn, to_wire_time(now_).v, static_cast<std::uint16_t>(bytes + header),
+      losses,          true};
   p.inflight += bytes + header;
   ++p.data_unresolved;
   ++c.unresolved;
@@ -262,15 +284,17 @@ bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std
 }
 
 template <typename Q, typename Io, typename Cc>
-std::uint32_t TxRole<Q, Io, Cc>::write_header(std::uint8_t* out, Conn& c, std::uint8_t path, SendStream& s,
-                                              const WorkState& w, StreamSeq spn, std::uint32_t offset,
-                                              std::uint32_t bytes, bool resend, PathSeq pseq) {
+std::uint32_t TxRole<Q, Io, Cc>::write_header(std::uint8_t* out, Conn& c, std::uint8_t path,
+                                              SendStream& s, const WorkState& w, StreamSeq spn,
+                                              std::uint32_t offset, std::uint32_t bytes,
+                                              bool resend, PathSeq pseq) {
   const Path& p = c.paths[path];
   const bool last = spn + 1 == w.end();
   auto& d = *reinterpret_cast<wire::Data*>(out);
   d.c.set(wire::Type::kData);
   // [MR-7.3.8]
-  d.c.flags = static_cast<std::uint8_t>((resend ? wire::kFlagRtx : 0) | (c.params.crc ? wire::kFlagCrc : 0));
+  d.c.flags = static_cast<std::uint8_t>((resend ? wire::kFlagRtx : 0) |
+                                        (c.params.crc ? wire::kFlagCrc : 0));
   d.c.path = path;
   d.c.epoch = p.epoch;
   d.c.dcid = c.params.peer_dcid;
@@ -285,7 +309,8 @@ std::uint32_t TxRole<Q, Io, Cc>::write_header(std::uint8_t* out, Conn& c, std::u
   d.demand = static_cast<std::uint8_t>(std::bit_width(c.backlog));
   d.msn = w.msn;
   // [MR-3.4.3]
-  std::uint8_t op = static_cast<std::uint8_t>((offset == 0 ? wire::kOpFirst : 0) | (last ? wire::kOpLast : 0));
+  std::uint8_t op =
+      static_cast<std::uint8_t>((offset == 0 ? wire::kOpFirst : 0) | (last ? wire::kOpLast : 0));
   switch (w.op) {
     case WorkOp::kWrite:
     case WorkOp::kWriteImm: {
@@ -299,7 +324,10 @@ std::uint32_t TxRole<Q, Io, Cc>::write_header(std::uint8_t* out, Conn& c, std::u
       op |= static_cast<std::uint8_t>(wire::Op::kWrite);
       // [MR-6.4.3]
       if (last && s.params.ordered_last) d.c.flags |= wire::kFlagOrd;
-      if (!imm) { d.op = op; return sizeof(wire::Write); }
+      if (!imm) {
+        d.op = op;
+        return sizeof(wire::Write);
+      }
       d.op = op | wire::kOpImm;
       x.imm = w.imm;
       x.rqn = w.rqn.v;
@@ -324,8 +352,9 @@ std::uint32_t TxRole<Q, Io, Cc>::write_header(std::uint8_t* out, Conn& c, std::u
 }
 
 template <typename Q, typename Io, typename Cc>
-void TxRole<Q, Io, Cc>::finish_packet(Conn& c, std::uint8_t path, std::uint8_t* header, std::uint32_t header_bytes,
-                                      const std::uint8_t* payload, std::uint32_t payload_bytes, std::uint32_t work) {
+void TxRole<Q, Io, Cc>::finish_packet(Conn& c, std::uint8_t path, std::uint8_t* header,
+                                      std::uint32_t header_bytes, const std::uint8_t* payload,
+                                      std::uint32_t payload_bytes, std::uint32_t work) {
   wire::Be32 crc;
   const std::uint8_t* trailer = nullptr;
   // [MR-3.2.1]
@@ -333,136 +362,8 @@ void TxRole<Q, Io, Cc>::finish_packet(Conn& c, std::uint8_t path, std::uint8_t* 
     crc = crc32c(crc32c(0, header, header_bytes), payload, payload_bytes);
     trailer = reinterpret_cast<const std::uint8_t*>(&crc);
   }
-  io_.commit(header_bytes, payload, payload_bytes, trailer, c.paths[path].source_port, c.params.peer_port, work);
-}
-
-// A FLUSH gives each dirty path's last data packet a successor. [MR-7.6.1]
-template <typename Q, typename Io, typename Cc>
-void TxRole<Q, Io, Cc>::send_flushes(Conn& c) {
-  for (unsigned i = 0; i < c.paths.size(); ++i) {
-    // [MR-7.6.4]
-    if (c.paths[i].dirty && c.paths[i].data_unresolved != 0) send_flush(c, static_cast<std::uint8_t>(i));
-  }
-}
-
-template <typename Q, typename Io, typename Cc>
-bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path) {
-  Path& p = c.paths[path];
-  // [MR-2.3.4] [MR-8.1.3]
-  if (p.seq.span() >= PathWindow::kLimit || !io_.ready(c.params.index, c.plane_slots[path])) return false;
-  if (p.block == kNil) {
-    p.block = blocks_.take();
-    if (p.block == kNil) { ++counters_.no_block; return false; }
-  }
-  std::uint8_t* out = io_.begin(c.params.index, c.plane_slots[path]);
-  if (out == nullptr) { ++counters_.no_buffer; settle_block(p); return false; }
-  const PathSeq pseq = p.seq.take();
-  wire::Flush f{};
-  f.c.set(wire::Type::kFlush);
-  f.c.flags = static_cast<std::uint8_t>(wire::kFlagAckReq | (c.params.crc ? wire::kFlagCrc : 0));
-  f.c.path = path;
-  f.c.epoch = p.epoch;
-  f.c.dcid = c.params.peer_dcid;
-  f.c.pseq = pseq.v;
-  f.c.timestamp = to_wire_time(now_).v;
-  f.floor_delta = static_cast<std::uint8_t>(pseq - p.seq.floor);
-  f.demand = static_cast<std::uint8_t>(std::bit_width(c.backlog));
-  std::memcpy(out, &f, sizeof f);
-  finish_packet(c, path, out, sizeof f, nullptr, 0, kNil);
-  blocks_[p.block][pseq.v & 255] = TxRecord{0, {}, to_wire_time(now_).v, 0, 0, false};
-  p.dirty = false;  // [MR-7.6.4]
-  ++p.counters.flushes;
-  ++counters_.flushes;
-  update_open(c, path);
-  return true;
-}
-
-template <typename Q, typename Io, typename Cc>
-bool TxRole<Q, Io, Cc>::send_probe(Conn& c, std::uint8_t path, std::uint16_t stream, std::uint64_t nonce) {
-  if (!io_.ready(c.params.index, c.plane_slots[path])) return false;
-  std::uint8_t* out = io_.begin(c.params.index, c.plane_slots[path]);
-  if (out == nullptr) { ++counters_.no_buffer; return false; }
-  wire::Probe q{};
-  q.c.set(wire::Type::kProbe);
-  q.c.flags = c.params.crc ? wire::kFlagCrc : 0;
-  q.c.path = path;
-  q.c.epoch = c.paths[path].epoch;
-  q.c.dcid = c.params.peer_dcid;
-  q.c.timestamp = to_wire_time(now_).v;
-  q.nonce = nonce;
-  q.kind = static_cast<std::uint8_t>(wire::ProbeKind::kLiveness);
-  q.stream = stream;
-  std::memcpy(out, &q, sizeof q);
-  finish_packet(c, path, out, sizeof q, nullptr, 0, kNil);
-  ++counters_.probes;
-  return true;
-}
-
-// Every 20 ms, a few connections: silence that lasts kills a connection with work outstanding;
-// an idle one is probed, in rotation over its paths.
-// [MR-7.5.3] [MR-7.5.4] [MR-7.5.5]
-template <typename Q, typename Io, typename Cc>
-void TxRole<Q, Io, Cc>::keep_alive() {
-  if (now_ < alive_check_) return;
-  const auto n = static_cast<std::uint32_t>(live_conns_.size());
-  constexpr std::uint32_t kPerPass = 16;
-  for (std::uint32_t k = 0; k < kPerPass && next_alive_ < n; ++k) {
-    Conn& c = conns_[live_conns_[next_alive_++]];
-    if (!c.open || c.failed) continue;
-    const bool outstanding = c.unresolved + c.waiting != 0;
-    Nanos silent_since = outstanding ? std::max(c.last_ack, c.outstanding_since) : c.probe_sent != 0 ? c.probe_sent : now_;
-    if (now_ - silent_since >= config_.dead_peer_timeout) {
-      TxToControl e;
-      e.kind = TxToControlKind::kConnFailed;
-      e.status = static_cast<std::uint8_t>(WorkStatus::kRetryExceeded);
-      e.never_answered = !c.ever_answered;
-      e.id = c.params.index.v;
-      fail_conn(c, WorkStatus::kRetryExceeded);
-      tell_control(e);
-      continue;
-    }
-    if (!outstanding && config_.keepalive != 0 && now_ - c.last_ack >= config_.keepalive) {
-      if (c.probe_sent == 0) {
-        c.probe_sent = now_;
-        c.probe_nonce = mix64(c.params.entropy_seed ^ static_cast<std::uint64_t>(now_)) | 1;
-      }
-      c.current_path = static_cast<std::uint8_t>(c.current_path + 1U >= c.paths.size() ? 0 : c.current_path + 1U);
-      send_probe(c, c.current_path, 0xffff, c.probe_nonce);
-    }
-  }
-  if (next_alive_ >= n) {
-    next_alive_ = 0;
-    alive_check_ = now_ + 20 * kMillisecond;
-  }
-}
-
-template <typename Q, typename Io, typename Cc>
-const char* TxRole<Q, Io, Cc>::validate() const {
-  for (const std::uint32_t index : live_conns_) {
-    const Conn& c = conns_[index];
-    std::uint32_t unresolved = 0;
-    Bytes windows = 0;
-    for (const Path& p : c.paths) {
-      if (p.seq.span() > PathWindow::kLimit) return "path has more than 255 unresolved sequence numbers";
-      if (p.inflight < 0) return "path has negative bytes in flight";
-      if ((p.block == kNil) != (p.seq.span() == 0)) return "path's block does not match what is unresolved";
-      Bytes bytes = 0;
-      std::uint32_t data = 0;
-      for (unsigned i = 0; i < p.seq.span(); ++i) {
-        if (!p.seq.unresolved.test(i)) continue;
-        const TxRecord& r = blocks_[p.block][(p.seq.floor.v + i) & 255];
-        bytes += r.bytes;
-        data += r.data ? 1 : 0;
-      }
-      if (bytes != p.inflight) return "bytes in flight differ from the records";
-      if (data != p.data_unresolved) return "count of data in flight differs from the records";
-      unresolved += data;
-      windows += p.cc.window;
-    }
-    if (unresolved != c.unresolved) return "connection's count of data in flight differs from its paths'";
-    if (windows != c.cc.window) return "connection's window differs from the sum of its paths'";
-  }
-  return nullptr;
+  io_.commit(header_bytes, payload, payload_bytes, trailer, c.paths[path].source_port,
+             c.params.peer_port, work);
 }
 
 }  // namespace metaroce

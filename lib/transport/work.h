@@ -13,15 +13,27 @@ inline constexpr unsigned kStreamSlotBits = 20;
 constexpr std::uint32_t stream_slot(StreamHandle h) { return h & ((1U << kStreamSlotBits) - 1); }
 
 enum class WorkOp : std::uint8_t {
-  kWrite = 0, kWriteImm = 1, kSend = 2, kSendImm = 3,  // requests
-  kRecv = 128, kRecvWriteImm = 129,                    // completions at the receiver
+  kWrite = 0,
+  kWriteImm = 1,
+  kSend = 2,
+  kSendImm = 3,  // requests
+  kRecv = 128,
+  kRecvWriteImm = 129,  // completions at the receiver
 };
 
 // Values are those of ibv_wc_status, so that the verbs library passes them through.
 enum class WorkStatus : std::uint8_t {
-  kSuccess = 0, kLocalLength = 1, kLocalOperation = 2, kLocalProtection = 4, kFlushed = 5,
-  kRemoteInvalidRequest = 9, kRemoteAccess = 10, kRemoteOperation = 11, kRetryExceeded = 12,
-  kRnrRetryExceeded = 13, kGeneral = 21,
+  kSuccess = 0,
+  kLocalLength = 1,
+  kLocalOperation = 2,
+  kLocalProtection = 4,
+  kFlushed = 5,
+  kRemoteInvalidRequest = 9,
+  kRemoteAccess = 10,
+  kRemoteOperation = 11,
+  kRetryExceeded = 12,
+  kRnrRetryExceeded = 13,
+  kGeneral = 21,
 };
 
 inline constexpr std::uint8_t kWorkSignaled = 0x01;  // completion on success too
@@ -36,9 +48,9 @@ struct WorkRequest {
   std::uint32_t length;       // bytes, at most 2^31
   std::uint32_t lkey;
   std::uint32_t rkey;
-  std::uint32_t imm;          // carried in network byte order as given
+  std::uint32_t imm;  // carried in network byte order as given
   StreamHandle stream;
-  std::uint8_t op;            // WorkOp
+  std::uint8_t op;  // WorkOp
   std::uint8_t flags;
   std::uint8_t reserved[18];
 };
@@ -49,9 +61,9 @@ struct Completion {
   StreamHandle stream;
   std::uint32_t byte_len;  // receives: bytes of the message; requests: bytes asked for
   std::uint32_t imm;
-  std::uint8_t op;         // WorkOp
-  std::uint8_t status;     // WorkStatus
-  std::uint8_t flags;      // kCompletionImm
+  std::uint8_t op;      // WorkOp
+  std::uint8_t status;  // WorkStatus
+  std::uint8_t flags;   // kCompletionImm
   std::uint8_t reserved0;
   std::uint64_t reserved1;
 };

@@ -43,8 +43,7 @@ std::uint64_t sum_words(const std::uint8_t* p, std::size_t n) {
 }
 
 #if defined(__x86_64__)
-__attribute__((target("avx2"))) std::uint64_t sum_words_avx2(const std::uint8_t* p,
-                                                             std::size_t n) {
+__attribute__((target("avx2"))) std::uint64_t sum_words_avx2(const std::uint8_t* p, std::size_t n) {
   const __m256i low = _mm256_set1_epi64x(0xffffffff);
   __m256i a = _mm256_setzero_si256(), b = a, c = a, d = a;
   for (; n >= 64; p += 64, n -= 64) {

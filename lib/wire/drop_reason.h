@@ -54,7 +54,8 @@ namespace metaroce {
   X(kCtrlEpoch, ctrl_epoch, "control packet of another connection epoch")                        \
   X(kCtrlQueueFull, ctrl_queue_full, "control queue full")                                       \
   X(kCtrlLimit, ctrl_limit, "limit of connections, half-open connections or streams reached")    \
-  X(kTxQueueFull, tx_queue_full, "queue from the receive to the transmit role full: an answer or a NACK was dropped")             \
+  X(kTxQueueFull, tx_queue_full,                                                                 \
+    "queue from the receive to the transmit role full: an answer or a NACK was dropped")         \
   X(kNoBuffer, no_buffer, "packet pool empty: an acknowledgment or reply was not sent")          \
   X(kNeighbourUnresolved, neighbour_unresolved, "destination MAC address not known yet")         \
   X(kLinkDown, link_down, "port of the plane is down")                                           \

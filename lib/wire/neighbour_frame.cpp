@@ -11,7 +11,8 @@ struct Arp {
   Be16 operation;
   std::uint8_t sender_mac[6], sender_ip[4], target_mac[6], target_ip[4];
 };
-static_assert(sizeof(Arp) == 28 && offsetof(Arp, sender_ip) == 14 && offsetof(Arp, target_ip) == 24);
+static_assert(sizeof(Arp) == 28 && offsetof(Arp, sender_ip) == 14 &&
+              offsetof(Arp, target_ip) == 24);
 
 struct Nd {  // NS and NA, up to the options
   std::uint8_t type, code;
@@ -33,9 +34,7 @@ IpAddress ip_of(const std::uint8_t (&b)[N]) {
   return a;
 }
 
-bool usable_mac(const MacAddress& m) {
-  return (m.b[0] & 1) == 0 && m != MacAddress{};
-}
+bool usable_mac(const MacAddress& m) { return (m.b[0] & 1) == 0 && m != MacAddress{}; }
 
 MacAddress multicast_mac(const IpAddress& group) {
   return {{0x33, 0x33, group.b[12], group.b[13], group.b[14], group.b[15]}};
@@ -50,7 +49,8 @@ void write_ethernet(std::uint8_t* out, const MacAddress& dst, const MacAddress& 
 }
 
 std::uint16_t icmpv6_sum(const std::uint8_t* ip, const std::uint8_t* icmp, std::uint32_t len) {
-  return checksum_fold(checksum_add(checksum_add(0, ip + offsetof(Ipv6, src), 32) + 58 + len, icmp, len));
+  return checksum_fold(
+      checksum_add(checksum_add(0, ip + offsetof(Ipv6, src), 32) + 58 + len, icmp, len));
 }
 
 DropReason parse_arp(const FrameView& f, NeighbourMessage& out) {

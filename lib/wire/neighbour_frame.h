@@ -7,14 +7,15 @@
 namespace metaroce::wire {
 
 struct NeighbourMessage {
-  bool request = false;     // ARP request or NS; else ARP reply or NA
-  bool has_mac = false;     // `mac` is present (an NS or NA may come without it)
-  bool solicited = false;   // answers: sent to one host that asked (NA flag S; ARP: to a unicast MAC)
-  bool probe = false;       // request from the unspecified address: duplicate address detection
-  MacAddress mac;           // of the sender (requests) or of `target` (answers)
-  MacAddress link_source;   // source MAC of the frame: where an answer to it goes
-  IpAddress sender;         // who asks, or who answers (ARP: the same as target in answers)
-  IpAddress target;         // whose MAC address this is about
+  bool request = false;  // ARP request or NS; else ARP reply or NA
+  bool has_mac = false;  // `mac` is present (an NS or NA may come without it)
+  bool solicited =
+      false;           // answers: sent to one host that asked (NA flag S; ARP: to a unicast MAC)
+  bool probe = false;  // request from the unspecified address: duplicate address detection
+  MacAddress mac;      // of the sender (requests) or of `target` (answers)
+  MacAddress link_source;  // source MAC of the frame: where an answer to it goes
+  IpAddress sender;        // who asks, or who answers (ARP: the same as target in answers)
+  IpAddress target;        // whose MAC address this is about
 };
 
 // `f` as parse_frame() gave it with kind kNeighbour. kNone, or why the message is refused
@@ -32,7 +33,7 @@ std::uint32_t write_neighbour_reply(std::uint8_t* out, const MacAddress& own_mac
                                     const IpAddress& own, const MacAddress& peer_mac,
                                     const IpAddress& peer, bool probe = false);
 
-[[nodiscard]] bool is_multicast(const IpAddress& a);      // also IPv4 broadcast
+[[nodiscard]] bool is_multicast(const IpAddress& a);  // also IPv4 broadcast
 [[nodiscard]] bool is_unspecified(const IpAddress& a);
 [[nodiscard]] IpAddress solicited_node(const IpAddress& a);  // ff02::1:ffXX:XXXX
 

@@ -7,7 +7,7 @@ constexpr std::uint16_t kTypeIpv4 = 0x0800, kTypeArp = 0x0806, kTypeIpv6 = 0x86d
 constexpr std::uint16_t kTypeVlan = 0x8100;
 constexpr std::uint8_t kProtocolUdp = 17, kProtocolIcmpv6 = 58;
 constexpr std::uint16_t kDontFragment = 0x4000, kFragmentMask = 0x3fff;  // MF and offset [MR-3.1.1]
-constexpr std::uint8_t kEct0 = 2;  // [MR-3.1.5]
+constexpr std::uint8_t kEct0 = 2;                                        // [MR-3.1.5]
 constexpr std::uint32_t kArpBytes = 28;
 constexpr std::uint8_t kNeighbourSolicitation = 135, kNeighbourAdvertisement = 136;
 
@@ -73,18 +73,21 @@ DropReason parse_ipv6(const std::uint8_t* p, std::uint32_t len, std::uint32_t l3
   out.src_ip = ip + offsetof(Ipv6, src);
   out.dst_ip = ip + offsetof(Ipv6, dst);
   switch (ip[offsetof(Ipv6, next_header)]) {
-    case kProtocolUdp: return parse_udp(p, l3 + kIpv6Bytes, payload, out);
-    case 44: return DropReason::kIpFragment;
-    case 0:    // hop-by-hop options
-    case 43:   // routing
-    case 60:   // destination options
+    case kProtocolUdp:
+      return parse_udp(p, l3 + kIpv6Bytes, payload, out);
+    case 44:
+      return DropReason::kIpFragment;
+    case 0:   // hop-by-hop options
+    case 43:  // routing
+    case 60:  // destination options
       return DropReason::kIpHeader;
-    case kProtocolIcmpv6: break;
-    default: return DropReason::kNotUdp;
+    case kProtocolIcmpv6:
+      break;
+    default:
+      return DropReason::kNotUdp;
   }
   const std::uint8_t type = payload == 0 ? std::uint8_t{0} : ip[kIpv6Bytes];
-  if (type != kNeighbourSolicitation && type != kNeighbourAdvertisement)
-    return DropReason::kNotUdp;
+  if (type != kNeighbourSolicitation && type != kNeighbourAdvertisement) return DropReason::kNotUdp;
   out.payload_offset = static_cast<std::uint16_t>(l3 + kIpv6Bytes);
   out.payload_len = payload;
   out.kind = FrameKind::kNeighbour;
@@ -110,8 +113,8 @@ void set_class_and_flow(std::uint8_t* ip, std::uint8_t dscp, std::uint16_t src_p
 
 // Sum of addresses, protocol and length; the length counts once more as UDP's own field.
 std::uint64_t pseudo_sum(const std::uint8_t* ip, bool v6, std::uint32_t udp_len) {
-  const std::uint64_t s =
-      v6 ? checksum_add(0, ip + offsetof(Ipv6, src), 32) : checksum_add(0, ip + offsetof(Ipv4, src), 8);
+  const std::uint64_t s = v6 ? checksum_add(0, ip + offsetof(Ipv6, src), 32)
+                             : checksum_add(0, ip + offsetof(Ipv4, src), 8);
   return s + kProtocolUdp + udp_len;
 }
 
@@ -142,7 +145,8 @@ DropReason parse_frame(const std::uint8_t* frame, std::uint32_t len, FrameView& 
   out.frame_len = len;
   out.l3_offset = kEthBytes;
   std::uint16_t type = load16(frame + offsetof(Ethernet, type));
-  if (type == kTypeIpv4) [[likely]] return parse_ipv4(frame, len, kEthBytes, out);
+  if (type == kTypeIpv4) [[likely]]
+    return parse_ipv4(frame, len, kEthBytes, out);
   if (type == kTypeVlan) {
     if (len < kEthBytes + kVlanBytes) return DropReason::kTruncatedFrame;
     out.l3_offset = kEthBytes + kVlanBytes;

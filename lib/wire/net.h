@@ -70,12 +70,12 @@ struct FrameView {
   const std::uint8_t* src_ip = nullptr;  // 4 or 16 bytes; null for ARP
   const std::uint8_t* dst_ip = nullptr;
   std::uint32_t frame_len = 0;
-  std::uint32_t payload_len = 0;         // UDP payload; behind the IP header for kNeighbour
-  std::uint16_t l3_offset = 0;           // 14, or 18 behind a VLAN tag
+  std::uint32_t payload_len = 0;  // UDP payload; behind the IP header for kNeighbour
+  std::uint16_t l3_offset = 0;    // 14, or 18 behind a VLAN tag
   std::uint16_t payload_offset = 0;
   std::uint16_t src_port = 0, dst_port = 0;
-  std::uint16_t udp_checksum = 0;        // as received, in host order; 0 = absent
-  std::uint8_t ecn = 0;                  // 3 = congestion experienced
+  std::uint16_t udp_checksum = 0;  // as received, in host order; 0 = absent
+  std::uint8_t ecn = 0;            // 3 = congestion experienced
   FrameKind kind = FrameKind::kUdp;
   bool v6 = false;
 
@@ -83,7 +83,7 @@ struct FrameView {
   [[nodiscard]] const std::uint8_t* src_mac() const { return frame + 6; }
   [[nodiscard]] const std::uint8_t* payload() const { return frame + payload_offset; }
   [[nodiscard]] MacAddress source_mac() const;
-  [[nodiscard]] IpAddress source_ip() const;       // kUdp, and kNeighbour over IPv6
+  [[nodiscard]] IpAddress source_ip() const;  // kUdp, and kNeighbour over IPv6
   [[nodiscard]] IpAddress destination_ip() const;
 };
 

@@ -1,12 +1,12 @@
 // The reference for latency: a 64-byte frame to and fro over a memif pair, nothing else. Server:
 // echoes until SIGTERM. Client: counts round trips and prints half of them as JSON.
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <algorithm>
 #include <vector>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <CLI/CLI.hpp>
 
 #include "dataplane/clock.h"
 #include "dataplane/eal.h"
@@ -33,7 +33,9 @@ int fail(const std::string& why) {
 bool wait_for_peer(Port& port, const Clock& clock) {
   const Nanos end = clock.now() + kLimit;
   while (g_stop == 0 && clock.now() < end) {
-    if (port.needs_reconnect()) { [[maybe_unused]] const Status s = port.reconnect(); }
+    if (port.needs_reconnect()) {
+      [[maybe_unused]] const Status s = port.reconnect();
+    }
     if (port.running() && port.link().up) return true;
   }
   return false;
@@ -61,17 +63,22 @@ int ping(Port& port, const Clock& clock, unsigned count) {
     if (out == nullptr) return fail("no mbuf");
     rte_pktmbuf_append(out, 64);
     const Nanos start = clock.now();
-    if (rte_eth_tx_burst(port.id(), 0, &out, 1) != 1) { rte_pktmbuf_free(out); continue; }
+    if (rte_eth_tx_burst(port.id(), 0, &out, 1) != 1) {
+      rte_pktmbuf_free(out);
+      continue;
+    }
     std::uint16_t n = 0;
     Nanos now = start;
-    while (n == 0 && g_stop == 0 && (now = clock.now()) - start < kSecond) n = rte_eth_rx_burst(port.id(), 0, in, 32);
+    while (n == 0 && g_stop == 0 && (now = clock.now()) - start < kSecond)
+      n = rte_eth_rx_burst(port.id(), 0, in, 32);
     if (n == 0) return fail("no answer within 1 s");
     rte_pktmbuf_free_bulk(in, n);
     rtt.push_back(now - start);
   }
   if (rtt.empty()) return fail("no round trips");
   std::sort(rtt.begin(), rtt.end());
-  fmt::print("{{\"half_rtt_us\": {{\"min\": {:.3f}, \"p50\": {:.3f}}}, \"count\": {}}}\n", static_cast<double>(rtt.front()) / 2000,
+  fmt::print("{{\"half_rtt_us\": {{\"min\": {:.3f}, \"p50\": {:.3f}}}, \"count\": {}}}\n",
+             static_cast<double>(rtt.front()) / 2000,
              static_cast<double>(rtt[rtt.size() / 2]) / 2000, rtt.size());
   return 0;
 }
@@ -103,7 +110,8 @@ int main(int argc, char** argv) {
   CLI::App app{"Raw 64-byte ping over memif, the reference for latency."};
   app.add_flag("--server", o.server, "Echo until SIGTERM");
   app.add_option("--socket", o.socket, "memif socket name");
-  app.add_option("--memory", o.memory, "no_huge or in_memory")->check(CLI::IsMember({"no_huge", "in_memory"}));
+  app.add_option("--memory", o.memory, "no_huge or in_memory")
+      ->check(CLI::IsMember({"no_huge", "in_memory"}));
   app.add_option("--count", o.count, "Round trips")->check(CLI::Range(1U, 10000000U));
   CLI11_PARSE(app, argc, argv);
   for (const int sig : {SIGINT, SIGTERM}) std::signal(sig, [](int) { metaroce::g_stop = 1; });

@@ -93,8 +93,6 @@ TEST(init_eal, leaves_the_affinity_of_the_caller_as_it_was) {
   EXPECT_EQ(EalEnvironment::info().memory, MemoryMode::kNoHuge);
 }
 
-TEST(init_eal, a_second_time_is_refused) {
-  EXPECT_EQ(init_eal({}).code, Errc::kBusy);
-}
+TEST(init_eal, a_second_time_is_refused) { EXPECT_EQ(init_eal({}).code, Errc::kBusy); }
 
 }  // namespace metaroce

@@ -16,10 +16,13 @@
 namespace metaroce {
 namespace {
 
-void run(const std::string& command) { ASSERT_EQ(std::system((command + " >/dev/null 2>&1").c_str()), 0) << command; }
+void run(const std::string& command) {
+  ASSERT_EQ(std::system((command + " >/dev/null 2>&1").c_str()), 0) << command;
+}
 
 void make_veth(const std::string& a, const std::string& b, unsigned mtu) {
-  run("ip link add " + a + " mtu " + std::to_string(mtu) + " type veth peer name " + b + " mtu " + std::to_string(mtu));
+  run("ip link add " + a + " mtu " + std::to_string(mtu) + " type veth peer name " + b + " mtu " +
+      std::to_string(mtu));
   run("ip link set " + a + " up");
   run("ip link set " + b + " up");
 }
@@ -35,7 +38,8 @@ void tx_checksum_off(const char* interface) {
   ::close(fd);
 }
 
-PortConfig config(PortKind kind, const std::string& name, const std::string& device, std::uint32_t payload) {
+PortConfig config(PortKind kind, const std::string& name, const std::string& device,
+                  std::uint32_t payload) {
   PortConfig c;
   c.kind = kind;
   c.name = name;
@@ -71,8 +75,10 @@ struct Host {
   std::uint16_t from = 0;
 
   Host(Port& p, const IpAddress& own, std::uint8_t prefix)
-      : port(p), ip(own), table(NeighbourConfig{.mac = p.mac(), .addresses = {{own, prefix, {}}}},
-                                [this](std::span<const std::uint8_t> f) { send_frame(port, f); }) {}
+      : port(p),
+        ip(own),
+        table(NeighbourConfig{.mac = p.mac(), .addresses = {{own, prefix, {}}}},
+              [this](std::span<const std::uint8_t> f) { send_frame(port, f); }) {}
   static Nanos now() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
   void poll() {
     table.tick(now());
@@ -93,7 +99,8 @@ struct Host {
 };
 
 // The kernel at `kernel_ip` on an interface and `h` resolve each other and exchange datagrams.
-void expect_talks_to_kernel(Host& h, const IpAddress& kernel_ip, const std::vector<std::size_t>& sizes) {
+void expect_talks_to_kernel(Host& h, const IpAddress& kernel_ip,
+                            const std::vector<std::size_t>& sizes) {
   const bool v6 = h.ip.v6;
   const int fd = socket(v6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK, 0);
   ASSERT_GE(fd, 0);
@@ -110,7 +117,9 @@ void expect_talks_to_kernel(Host& h, const IpAddress& kernel_ip, const std::vect
   sockaddr_in any4 = peer4;
   any6.sin6_addr = in6addr_any;
   any4.sin_addr.s_addr = 0;
-  ASSERT_EQ(bind(fd, v6 ? reinterpret_cast<sockaddr*>(&any6) : reinterpret_cast<sockaddr*>(&any4), peer_len), 0);
+  ASSERT_EQ(bind(fd, v6 ? reinterpret_cast<sockaddr*>(&any6) : reinterpret_cast<sockaddr*>(&any4),
+                 peer_len),
+            0);
 
   MacAddress mac;
   ASSERT_TRUE(wait_for([&] {  // we ask, the kernel answers
@@ -166,7 +175,8 @@ TEST(KernelPort, af_packet__carries_whole_frames) {
   expect_passes(*b, *a, {64, 4096});
   // A frame above the slot, as after a change of MTU behind our back: cut, dropped by name.
   std::vector<std::uint8_t> big(8000, 0);
-  const wire::Encap e(b->mac(), a->mac(), IpAddress::v4(10, 0, 0, 2), IpAddress::v4(10, 0, 0, 1), 47910);
+  const wire::Encap e(b->mac(), a->mac(), IpAddress::v4(10, 0, 0, 2), IpAddress::v4(10, 0, 0, 1),
+                      47910);
   e.write(big.data(), 8000 - 42, 50000, 0);
   b.reset();
   auto wide = open_started(config(PortKind::kAfPacket, "pbw", "pb", 8192));
@@ -180,7 +190,8 @@ TEST(KernelPort, af_packet__carries_whole_frames) {
     wire::FrameView v;
     const bool ours = r->pkt_len > 2000;
     if (ours) {
-      EXPECT_EQ(wire::parse_frame(rte_pktmbuf_mtod(r, std::uint8_t*), r->pkt_len, v), DropReason::kTruncatedFrame);
+      EXPECT_EQ(wire::parse_frame(rte_pktmbuf_mtod(r, std::uint8_t*), r->pkt_len, v),
+                DropReason::kTruncatedFrame);
     }
     rte_pktmbuf_free(r);
     return ours;
@@ -222,7 +233,8 @@ TEST(KernelPort, af_packet__talks_to_the_kernel) {
 TEST(KernelPort, tap__talks_to_the_kernel) {
   auto p = open_started(config(PortKind::kTap, "t0", "mrtap0", 1024));
   ASSERT_TRUE(p);
-  run("ip link set mrtap0 up && ip addr add 10.8.0.2/24 dev mrtap0 && ip -6 addr add fd00:8::2/64 dev mrtap0 nodad");
+  run("ip link set mrtap0 up && ip addr add 10.8.0.2/24 dev mrtap0 && ip -6 addr add fd00:8::2/64 "
+      "dev mrtap0 nodad");
   Host v4(*p, IpAddress::v4(10, 8, 0, 1), 24);
   expect_talks_to_kernel(v4, IpAddress::v4(10, 8, 0, 2), {0, 1, 333, 1024});
   IpAddress own = v6_of(1), peer = v6_of(2);

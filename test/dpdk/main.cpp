@@ -21,7 +21,8 @@ int memif_server(const char* path) {
   const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
   while (std::chrono::steady_clock::now() < limit) {
     rte_mbuf* m = nullptr;
-    if (rte_eth_rx_burst(p->id(), 0, &m, 1) == 1 && rte_eth_tx_burst(p->id(), 0, &m, 1) == 0) rte_pktmbuf_free(m);
+    if (rte_eth_rx_burst(p->id(), 0, &m, 1) == 1 && rte_eth_tx_burst(p->id(), 0, &m, 1) == 0)
+      rte_pktmbuf_free(m);
   }
   return 0;
 }

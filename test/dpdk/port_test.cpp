@@ -35,7 +35,9 @@ std::unique_ptr<Port> open_started(const PortConfig& c) {
 }
 
 // Abstract sockets are shared by the network namespace: parallel runs need their own.
-std::string socket_name(const char* what) { return "mr_test_" + std::to_string(getpid()) + "_" + what; }
+std::string socket_name(const char* what) {
+  return "mr_test_" + std::to_string(getpid()) + "_" + what;
+}
 
 const std::vector<std::size_t> kSizes = {0, 1, 16, 44, 1000, 1473, 2048, 4096, 4096 + 52 + 4};
 
@@ -112,7 +114,8 @@ TEST(Port, ring__link_has_two_ends_of_one_shape) {
 TEST(Port, ring__over_the_callers_rings) {
   rte_ring* rings[2];
   for (unsigned i = 0; i < 2; ++i)
-    rings[i] = rte_ring_create(i == 0 ? "own0" : "own1", 64, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+    rings[i] =
+        rte_ring_create(i == 0 ? "own0" : "own1", 64, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
   std::unique_ptr<Port> p;
   PortConfig c = config(PortKind::kRing, "ro");
   ASSERT_TRUE(open_ring_port(c, std::span(rings).first(1), std::span(rings).last(1), p).ok());
@@ -154,13 +157,15 @@ TEST(Port, null__frames_of_zeros_are_named_drops) {
   ASSERT_GT(n, 0);
   for (unsigned i = 0; i < n; ++i) {
     wire::FrameView v;
-    EXPECT_EQ(wire::parse_frame(rte_pktmbuf_mtod(r[i], std::uint8_t*), r[i]->pkt_len, v), DropReason::kNotIp);
+    EXPECT_EQ(wire::parse_frame(rte_pktmbuf_mtod(r[i], std::uint8_t*), r[i]->pkt_len, v),
+              DropReason::kNotIp);
     rte_pktmbuf_free(r[i]);
   }
 }
 
 TEST(Port, memif__carries_whole_frames_in_one_segment) {
-  PortConfig cs = config(PortKind::kMemif, "ms", socket_name("a")), cc = config(PortKind::kMemif, "mc", socket_name("a"));
+  PortConfig cs = config(PortKind::kMemif, "ms", socket_name("a")),
+             cc = config(PortKind::kMemif, "mc", socket_name("a"));
   cc.memif_server = false;
   auto server = open_started(cs), client = open_started(cc);
   ASSERT_TRUE(server && client);
@@ -172,7 +177,8 @@ TEST(Port, memif__carries_whole_frames_in_one_segment) {
 
 // [MR-3.1.8] [MR-3.1.9]
 TEST(Port, memif__checksums_when_the_other_end_is_a_switch) {
-  PortConfig cs = config(PortKind::kMemif, "ks", socket_name("k")), cc = config(PortKind::kMemif, "kc", socket_name("k"));
+  PortConfig cs = config(PortKind::kMemif, "ks", socket_name("k")),
+             cc = config(PortKind::kMemif, "kc", socket_name("k"));
   cc.memif_server = false;
   cs.checksum_always = cc.checksum_always = true;
   auto server = open_started(cs), client = open_started(cc);
@@ -232,7 +238,8 @@ TEST(Port, memif__client_survives_a_late_and_a_killed_server) {
       usleep(20000);
       if (client->needs_reconnect()) (void)client->reconnect();
       return client->link().up;
-    })) << "round " << round;
+    })) << "round "
+        << round;
     EXPECT_FALSE(client->needs_reconnect());
     // The child sends back what it gets.
     Sent s{payload_of(4096, 1), 0};

@@ -30,7 +30,8 @@ inline rte_mbuf* make_packet(Port& from, const Port& to, Sent& s, bool v6, std::
   const QueuePools& pools = from.pools(queue);
   rte_mbuf* m = rte_pktmbuf_alloc(from.chains() ? pools.small : pools.linear);
   if (m == nullptr) return nullptr;
-  auto* h = reinterpret_cast<std::uint8_t*>(rte_pktmbuf_append(m, static_cast<std::uint16_t>(e.size())));
+  auto* h =
+      reinterpret_cast<std::uint8_t*>(rte_pktmbuf_append(m, static_cast<std::uint16_t>(e.size())));
   e.write(h, n, src_port, 0);
   if (from.tx_checksum() == TxChecksum::kSoftware) wire::write_udp_checksum(h + 14, s.payload);
   if (from.tx_checksum() == TxChecksum::kOffload) {
@@ -38,8 +39,9 @@ inline rte_mbuf* make_packet(Port& from, const Port& to, Sent& s, bool v6, std::
     set_tx_checksum(m, v6);
   }
   if (from.chains()) {
-    rte_mbuf* p = attach_payload(pools.extbuf, s.payload.data(), reinterpret_cast<rte_iova_t>(s.payload.data()), n,
-                                 released_cb, &s.released);
+    rte_mbuf* p =
+        attach_payload(pools.extbuf, s.payload.data(),
+                       reinterpret_cast<rte_iova_t>(s.payload.data()), n, released_cb, &s.released);
     if (p == nullptr || rte_pktmbuf_chain(m, p) != 0) return nullptr;
   } else {
     std::memcpy(rte_pktmbuf_append(m, n), s.payload.data(), n);
@@ -49,7 +51,8 @@ inline rte_mbuf* make_packet(Port& from, const Port& to, Sent& s, bool v6, std::
 
 inline std::vector<std::uint8_t> payload_of(std::size_t n, unsigned seed) {
   std::vector<std::uint8_t> p(n);
-  for (std::size_t i = 0; i < n; ++i) p[i] = static_cast<std::uint8_t>(i * 31 + seed * 7 + (i >> 8));
+  for (std::size_t i = 0; i < n; ++i)
+    p[i] = static_cast<std::uint8_t>(i * 31 + seed * 7 + (i >> 8));
   return p;
 }
 
@@ -68,21 +71,25 @@ inline void expect_passes(Port& from, Port& to, const std::vector<std::size_t>& 
         rte_mbuf* r = nullptr;
         if (rte_eth_rx_burst(to.id(), 0, &r, 1) == 1) rte_pktmbuf_free(r);
         return false;
-      })) << n << " bytes, packet " << i;
+      })) << n
+          << " bytes, packet " << i;
       // Kernel interfaces carry other frames too.
       bool found = false;
       ASSERT_TRUE(wait_for([&] {
         rte_mbuf* r = nullptr;
         if (rte_eth_rx_burst(to.id(), 0, &r, 1) == 0) return false;
         wire::FrameView v;
-        const DropReason parsed = wire::parse_frame(rte_pktmbuf_mtod(r, std::uint8_t*), r->pkt_len, v);
-        if (parsed == DropReason::kNone && v.kind == wire::FrameKind::kUdp && v.src_port == src_port) {
+        const DropReason parsed =
+            wire::parse_frame(rte_pktmbuf_mtod(r, std::uint8_t*), r->pkt_len, v);
+        if (parsed == DropReason::kNone && v.kind == wire::FrameKind::kUdp &&
+            v.src_port == src_port) {
           found = true;
           EXPECT_EQ(v.payload_len, n);
           EXPECT_EQ(v.v6, v6);
           EXPECT_EQ(v.ecn, 2);
           std::vector<std::uint8_t> got(n);
-          const void* p = rte_pktmbuf_read(r, v.payload_offset, static_cast<std::uint32_t>(n), got.data());
+          const void* p =
+              rte_pktmbuf_read(r, v.payload_offset, static_cast<std::uint32_t>(n), got.data());
           EXPECT_TRUE(p != nullptr && std::memcmp(p, s.payload.data(), n) == 0) << n;
           if (to.verify_checksum() && !rx_checksum_good(r)) {
             EXPECT_EQ(wire::verify_udp_checksum(v), DropReason::kNone);

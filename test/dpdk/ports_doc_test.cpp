@@ -17,8 +17,8 @@ TEST(ports_md, the_table_is_what_the_code_reports) {
   // The page documents the oldest DPDK; only tap depends on the version.
   std::vector<PortCapabilities> rows(port_kinds().begin(), port_kinds().end());
   rows[static_cast<std::size_t>(PortKind::kTap)].max_frame = 1518;
-  EXPECT_NE(text.str().find(capability_table(rows)), std::string::npos)
-      << "the table should be\n" << capability_table(rows);
+  EXPECT_NE(text.str().find(capability_table(rows)), std::string::npos) << "the table should be\n"
+                                                                        << capability_table(rows);
   for (const PortCapabilities& k : port_kinds())
     EXPECT_NE(text.str().find(std::string("## ") + k.name + "\n"), std::string::npos) << k.name;
 }

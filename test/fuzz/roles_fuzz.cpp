@@ -30,16 +30,27 @@ T packet(wire::Type t) {
 
 std::vector<std::vector<std::uint8_t>> seeds() {
   std::vector<std::uint8_t> data, feedback, life;
-  struct { wire::Write w; std::uint8_t payload[64]; } write{packet<wire::Write>(wire::Type::kData), {}};
+  struct {
+    wire::Write w;
+    std::uint8_t payload[64];
+  } write{packet<wire::Write>(wire::Type::kData), {}};
   write.w.d.op = 0xc1;
   write.w.message_length = 64;
   write.w.rkey = kKey;
   write.w.va = 0x700000000000ULL + (std::uint64_t{kKey} << 20);
-  struct { wire::SendImm s; std::uint8_t payload[64]; } send{packet<wire::SendImm>(wire::Type::kData), {}};
+  struct {
+    wire::SendImm s;
+    std::uint8_t payload[64];
+  } send{packet<wire::SendImm>(wire::Type::kData), {}};
   send.s.s.d.op = 0xc3;
   send.s.s.message_length = 64;
   const auto flush = packet<wire::Flush>(wire::Type::kFlush);
-  struct { wire::Ack a; wire::AckPath p; wire::AckSack s; wire::AckStream t; } ack{packet<wire::Ack>(wire::Type::kAck), {}, {}, {}};
+  struct {
+    wire::Ack a;
+    wire::AckPath p;
+    wire::AckSack s;
+    wire::AckStream t;
+  } ack{packet<wire::Ack>(wire::Type::kAck), {}, {}, {}};
   ack.a.n_paths = ack.a.n_streams = 1;
   ack.p.flags = wire::kAckSack;
   auto nack = packet<wire::Nack>(wire::Type::kNack);
@@ -96,7 +107,8 @@ void address(test::Frame& f, test::World& p) {
       n.spn = n.spn + p.b.tx.stream(p.handle(0))->cum().v;
       return;
     }
-    default: return;
+    default:
+      return;
   }
 }
 
@@ -115,12 +127,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   o.queues = QueueSizes{4, 16, 64, 4, 4};
   o.limits = TxLimits{16, 4, 16};
   test::World p(o);
-  const test::Host::Memory& dst = p.b.add_memory(4096, fuzz::kKey, kAccessLocalWrite | kAccessRemoteWrite);
+  const test::Host::Memory& dst =
+      p.b.add_memory(4096, fuzz::kKey, kAccessLocalWrite | kAccessRemoteWrite);
   p.ba.drop_if = p.ab.drop_if = [](const test::Frame&) { return true; };
   Nanos now = p.now;
   for (unsigned steps = 0; size >= 3 && steps < 64; ++steps) {
     const std::uint8_t op = data[0];
-    const std::size_t n = std::min<std::size_t>(static_cast<std::size_t>(data[1]) << 8 | data[2], size - 3);
+    const std::size_t n =
+        std::min<std::size_t>(static_cast<std::size_t>(data[1]) << 8 | data[2], size - 3);
     test::Frame f;
     f.bytes.assign(data + 3, data + 3 + n);
     data += 3 + n;
@@ -132,7 +146,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (op % 8 == 1) fuzz::address(f, p);
         p.b.deliver(f, p.a.ip);
         break;
-      case 2: now += 50 * kMicrosecond; break;
+      case 2:
+        now += 50 * kMicrosecond;
+        break;
       case 3: {
         WorkRequest r{};
         r.op = op / 8 % 5;
@@ -152,7 +168,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         p.b.receives.push(r);
         break;
       }
-      case 5: now += 100 * kMillisecond; break;
+      case 5:
+        now += 100 * kMillisecond;
+        break;
       case 6:
         k.kind = CommandKind::kChangePort;
         k.id = 1;

@@ -1,4 +1,5 @@
 #include "support/host.h"
 
 template class metaroce::RxRole<metaroce::test::Queues, metaroce::test::Host::RxIo>;
-template class metaroce::TxRole<metaroce::test::Queues, metaroce::test::Host::TxIo, metaroce::EcnAimd>;
+template class metaroce::TxRole<metaroce::test::Queues, metaroce::test::Host::TxIo,
+                                metaroce::EcnAimd>;

@@ -62,8 +62,9 @@ class Host {
       buffer.assign(256, 0);
       return buffer.data();
     }
-    void commit(std::uint32_t header, const std::uint8_t* payload, std::uint32_t n, const std::uint8_t* trailer,
-                std::uint16_t sport, std::uint16_t dport, std::uint32_t) {
+    void commit(std::uint32_t header, const std::uint8_t* payload, std::uint32_t n,
+                const std::uint8_t* trailer, std::uint16_t sport, std::uint16_t dport,
+                std::uint32_t) {
       buffer.resize(header);
       if (n != 0) buffer.insert(buffer.end(), payload, payload + n);
       if (trailer != nullptr) buffer.insert(buffer.end(), trailer, trailer + wire::kCrcBytes);
@@ -76,9 +77,18 @@ class Host {
   using Rx = RxRole<Queues, RxIo>;
   using Tx = TxRole<Queues, TxIo, EcnAimd>;
 
-  Host(const TransportConfig& c, IpAddress address, const QueueSizes& sizes = {}, const TxLimits& limits = {})
-      : config(c), ip(address), queues(sizes), rx(config, queues, rx_io), tx(config, limits, 64, queues, tx_io),
-        timer(tx.timer_ids(), queues), tx_cq(4096), rx_cq(4096), sends(1024), receives(1024) {
+  Host(const TransportConfig& c, IpAddress address, const QueueSizes& sizes = {},
+       const TxLimits& limits = {})
+      : config(c),
+        ip(address),
+        queues(sizes),
+        rx(config, queues, rx_io),
+        tx(config, limits, 64, queues, tx_io),
+        timer(tx.timer_ids(), queues),
+        tx_cq(4096),
+        rx_cq(4096),
+        sends(1024),
+        receives(1024) {
     rx_io.h = tx_io.h = this;
     CqParams cq;
     cq.client = ClientId{1};
@@ -115,8 +125,10 @@ class Host {
     TxToControl e;
     CommandResult r{0, false, {}};
     while (queues.tx_to_control.pop(e)) {
-      if (e.kind == TxToControlKind::kResult) r = e.result;
-      else events.push_back(e);
+      if (e.kind == TxToControlKind::kResult)
+        r = e.result;
+      else
+        events.push_back(e);
     }
     return r;
   }
@@ -164,7 +176,10 @@ class Host {
     rx.begin_burst(t);
     Frame f;
     unsigned n = 0;
-    while (n < 32 && in.receive(t, f)) { deliver(f, from); ++n; }
+    while (n < 32 && in.receive(t, f)) {
+      deliver(f, from);
+      ++n;
+    }
     rx.take_receives();
     rx.end_burst(n < 32);
     tx.poll(t);
@@ -172,7 +187,8 @@ class Host {
     TxToControl e;
     while (queues.tx_to_control.pop(e)) events.push_back(e);
     RxToControl r;
-    while (queues.rx_to_control.pop(r)) {}
+    while (queues.rx_to_control.pop(r)) {
+    }
     Completion c;
     while (tx_cq.pop(c)) sent_completions.push_back(c);
     while (rx_cq.pop(c)) received_completions.push_back(c);
@@ -202,4 +218,5 @@ class Host {
 
 // Compiled once, optimised, in host.cpp.
 extern template class metaroce::RxRole<metaroce::test::Queues, metaroce::test::Host::RxIo>;
-extern template class metaroce::TxRole<metaroce::test::Queues, metaroce::test::Host::TxIo, metaroce::EcnAimd>;
+extern template class metaroce::TxRole<metaroce::test::Queues, metaroce::test::Host::TxIo,
+                                       metaroce::EcnAimd>;

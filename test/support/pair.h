@@ -11,14 +11,16 @@ class Pair : public World {
   static constexpr std::uint32_t kSourceKey = (1U << 12) | 5, kSinkKey = (2U << 12) | 9;
 
   explicit Pair(const WorldOptions& o)
-      : World(o), src(a.add_memory(kBytes, kSourceKey, kAccessLocalWrite)),
+      : World(o),
+        src(a.add_memory(kBytes, kSourceKey, kAccessLocalWrite)),
         dst(b.add_memory(kBytes, kSinkKey, kAccessLocalWrite | kAccessRemoteWrite)) {
     Rng rng(o.seed);
     for (auto& x : src.bytes) x = static_cast<std::uint8_t>(rng.next() | 1);  // never 0
     check_invariants = true;
   }
   // A request over src[at, at + n) to the same offset of dst. The caller may change it first.
-  WorkRequest request(WorkOp op, std::uint64_t id, std::uint32_t n, std::uint64_t at = 0, std::uint32_t stream = 0) const {
+  WorkRequest request(WorkOp op, std::uint64_t id, std::uint32_t n, std::uint64_t at = 0,
+                      std::uint32_t stream = 0) const {
     WorkRequest r{};
     r.wr_id = id;
     r.op = static_cast<std::uint8_t>(op);
@@ -52,7 +54,9 @@ class Pair : public World {
     return run_until([&] { return a.sent_completions.size() >= completions; }, limit);
   }
   [[nodiscard]] WorkStatus status(std::uint64_t id) const { return find(a.sent_completions, id); }
-  [[nodiscard]] WorkStatus received(std::uint64_t id) const { return find(b.received_completions, id); }
+  [[nodiscard]] WorkStatus received(std::uint64_t id) const {
+    return find(b.received_completions, id);
+  }
   [[nodiscard]] bool same(std::size_t from = 0, std::size_t n = kBytes) const {
     return std::equal(src.bytes.begin() + static_cast<std::ptrdiff_t>(from),
                       src.bytes.begin() + static_cast<std::ptrdiff_t>(from + n),
@@ -60,13 +64,18 @@ class Pair : public World {
   }
   [[nodiscard]] bool untouched(std::size_t from, std::size_t n) const {
     return std::all_of(dst.bytes.begin() + static_cast<std::ptrdiff_t>(from),
-                       dst.bytes.begin() + static_cast<std::ptrdiff_t>(from + n), [](auto x) { return x == 0; });
+                       dst.bytes.begin() + static_cast<std::ptrdiff_t>(from + n),
+                       [](auto x) { return x == 0; });
   }
   [[nodiscard]] std::uint64_t drops_b(DropReason r) const { return b.rx.counters().drops[r]; }
   [[nodiscard]] const Host::Tx::Conn& conn() const { return *a.tx.conn(ConnIndex{1}); }
 
-  static bool is(const Frame& f, wire::Type t) { return (f.bytes[0] & 0x0f) == static_cast<int>(t); }
-  static const wire::Data& data(const Frame& f) { return *reinterpret_cast<const wire::Data*>(f.bytes.data()); }
+  static bool is(const Frame& f, wire::Type t) {
+    return (f.bytes[0] & 0x0f) == static_cast<int>(t);
+  }
+  static const wire::Data& data(const Frame& f) {
+    return *reinterpret_cast<const wire::Data*>(f.bytes.data());
+  }
 
   Host::Memory &src, &dst;
 

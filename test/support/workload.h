@@ -12,9 +12,12 @@ class Workload {
   static constexpr std::uint32_t kSlot = 16384;
 
   Workload(World& world, std::uint32_t messages, std::uint32_t max_bytes = kSlot - 64)
-      : w_(world), rng_(world.options.seed * 77), count_(messages),
+      : w_(world),
+        rng_(world.options.seed * 77),
+        count_(messages),
         src_(world.a.add_memory(std::size_t{messages} * kSlot, (1 << 12) | 5, kAccessLocalWrite)),
-        dst_(world.b.add_memory(std::size_t{messages} * kSlot, (2 << 12) | 9, kAccessLocalWrite | kAccessRemoteWrite)) {
+        dst_(world.b.add_memory(std::size_t{messages} * kSlot, (2 << 12) | 9,
+                                kAccessLocalWrite | kAccessRemoteWrite)) {
     for (auto& x : src_.bytes) x = static_cast<std::uint8_t>(rng_.next() | 1);
     for (std::uint32_t i = 0; i < messages; ++i) {
       Message m;
@@ -60,7 +63,12 @@ class Workload {
   }
   [[nodiscard]] bool done() const { return w_.a.sent_completions.size() == count_; }
   bool run(Nanos limit) {
-    return w_.run_until([&] { feed(); return done(); }, limit);
+    return w_.run_until(
+        [&] {
+          feed();
+          return done();
+        },
+        limit);
   }
 
   void check() {
@@ -96,8 +104,10 @@ class Workload {
       std::copy_n(src_.bytes.begin() + std::ptrdiff_t{i} * kSlot, m.length, bytes.begin() + m.skew);
       std::fill_n(times.begin() + m.skew, m.length, std::uint8_t{1});
       ASSERT_EQ(first_difference(dst_.bytes, i, bytes), -1) << "message " << i << ": " << where;
-      if (w_.options.ordered) continue;  // the last 8 bytes are stored by the role itself, not counted
-      ASSERT_EQ(first_difference(dst_.shadow, i, times), -1) << "placed not exactly once, message " << i << ": " << where;
+      if (w_.options.ordered)
+        continue;  // the last 8 bytes are stored by the role itself, not counted
+      ASSERT_EQ(first_difference(dst_.shadow, i, times), -1)
+          << "placed not exactly once, message " << i << ": " << where;
     }
     ASSERT_TRUE(w_.options.ordered || w_.b.placed == total) << where;
     ASSERT_EQ(w_.a.tx.validate(), nullptr) << where;

@@ -19,15 +19,18 @@ struct WorldOptions {
   bool pseq_wraps = false;                  // the first path's numbers wrap within 1,024 packets
   Nanos start = 1000;                       // of the clock
   QueueSizes queues;
-  TxLimits limits{1024, 64, 4096};          // small: thousands of worlds are made
+  TxLimits limits{1024, 64, 4096};  // small: thousands of worlds are made
   TransportConfig config;
 };
 
 class World {
  public:
   explicit World(const WorldOptions& o)
-      : options(o), config(tune(o)), a(config, IpAddress::v4(10, 0, 0, 1), o.queues, o.limits),
-        b(config, IpAddress::v4(10, 0, 0, 2), o.queues, o.limits), ab(mix64(o.seed), o.delay, o.gbps),
+      : options(o),
+        config(tune(o)),
+        a(config, IpAddress::v4(10, 0, 0, 1), o.queues, o.limits),
+        b(config, IpAddress::v4(10, 0, 0, 2), o.queues, o.limits),
+        ab(mix64(o.seed), o.delay, o.gbps),
         ba(mix64(o.seed + 1000003), o.delay, o.gbps) {
     a.out = &ab;
     b.out = &ba;
@@ -35,7 +38,10 @@ class World {
     const std::uint64_t seed_a = pseq_seed(1), seed_b = pseq_seed(2);
     connect(a, b, seed_a, seed_b);
     connect(b, a, seed_b, seed_a);
-    for (std::uint32_t s = 0; s < o.streams; ++s) { add_stream(a, s); add_stream(b, s); }
+    for (std::uint32_t s = 0; s < o.streams; ++s) {
+      add_stream(a, s);
+      add_stream(b, s);
+    }
   }
 
   static TransportConfig tune(const WorldOptions& o) {
@@ -63,7 +69,8 @@ class World {
     p.own_port = p.peer_port = 47910;
     p.n_paths = static_cast<std::uint16_t>(options.paths);
     p.n_planes = static_cast<std::uint16_t>(options.planes);
-    for (unsigned i = 0; i < options.planes; ++i) p.planes[i] = PlanePair{PlaneId{static_cast<std::uint8_t>(i)}, self.ip, peer.ip};
+    for (unsigned i = 0; i < options.planes; ++i)
+      p.planes[i] = PlanePair{PlaneId{static_cast<std::uint8_t>(i)}, self.ip, peer.ip};
     p.own_pseq_seed = own_seed;
     p.peer_pseq_seed = peer_seed;
     p.entropy_seed = options.seed;
@@ -119,7 +126,9 @@ class World {
     }
     return true;
   }
-  void run_for(Nanos t) { run_until([] { return false; }, t); }
+  void run_for(Nanos t) {
+    run_until([] { return false; }, t);
+  }
   std::string replay() const {
     return "replay: METAROCE_SEED=" + std::to_string(options.seed) + " with --gtest_filter=" +
            ::testing::UnitTest::GetInstance()->current_test_info()->test_suite_name() + "." +

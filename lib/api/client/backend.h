@@ -20,8 +20,8 @@ struct Incoming {
   abi::Message head{};
   abi::Stats stats{};
   bool has_stats = false;
-  std::array<UniqueFd, 2> fds;    // in the order in which they were sent
-  std::byte* direct = nullptr;    // the block itself, within one process
+  std::array<UniqueFd, 2> fds;  // in the order in which they were sent
+  std::byte* direct = nullptr;  // the block itself, within one process
 };
 
 class Backend {

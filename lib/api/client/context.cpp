@@ -28,32 +28,52 @@ Nanos coarse_now() {
 
 int errno_of(ControlStatus s) {
   switch (s) {
-    case ControlStatus::kOk: return 0;
-    case ControlStatus::kNoSuchObject: return ENOENT;
-    case ControlStatus::kLimit: return ENOBUFS;
-    case ControlStatus::kInUse: return EBUSY;
-    case ControlStatus::kInvalid: return EINVAL;
-    case ControlStatus::kRefused: return ECONNREFUSED;
-    case ControlStatus::kUnreachable: return EHOSTUNREACH;
-    case ControlStatus::kTimeout: return ETIMEDOUT;
-    case ControlStatus::kPeerLost: return ECONNABORTED;
-    case ControlStatus::kIncompatible: return EPROTO;
+    case ControlStatus::kOk:
+      return 0;
+    case ControlStatus::kNoSuchObject:
+      return ENOENT;
+    case ControlStatus::kLimit:
+      return ENOBUFS;
+    case ControlStatus::kInUse:
+      return EBUSY;
+    case ControlStatus::kInvalid:
+      return EINVAL;
+    case ControlStatus::kRefused:
+      return ECONNREFUSED;
+    case ControlStatus::kUnreachable:
+      return EHOSTUNREACH;
+    case ControlStatus::kTimeout:
+      return ETIMEDOUT;
+    case ControlStatus::kPeerLost:
+      return ECONNABORTED;
+    case ControlStatus::kIncompatible:
+      return EPROTO;
   }
   return EPROTO;
 }
 
 const char* sentence(ControlStatus s) {
   switch (s) {
-    case ControlStatus::kOk: break;
-    case ControlStatus::kNoSuchObject: return "no such object";
-    case ControlStatus::kLimit: return "a limit of the daemon is reached";
-    case ControlStatus::kInUse: return "still in use";
-    case ControlStatus::kInvalid: return "argument out of range";
-    case ControlStatus::kRefused: return "the peer refused: nobody listens on this service";
-    case ControlStatus::kUnreachable: return "no route or neighbour for the peer's address";
-    case ControlStatus::kTimeout: return "the peer did not answer in time";
-    case ControlStatus::kPeerLost: return "the connection to the peer was lost";
-    case ControlStatus::kIncompatible: return "no protocol version or MTU in common";
+    case ControlStatus::kOk:
+      break;
+    case ControlStatus::kNoSuchObject:
+      return "no such object";
+    case ControlStatus::kLimit:
+      return "a limit of the daemon is reached";
+    case ControlStatus::kInUse:
+      return "still in use";
+    case ControlStatus::kInvalid:
+      return "argument out of range";
+    case ControlStatus::kRefused:
+      return "the peer refused: nobody listens on this service";
+    case ControlStatus::kUnreachable:
+      return "no route or neighbour for the peer's address";
+    case ControlStatus::kTimeout:
+      return "the peer did not answer in time";
+    case ControlStatus::kPeerLost:
+      return "the connection to the peer was lost";
+    case ControlStatus::kIncompatible:
+      return "no protocol version or MTU in common";
   }
   return "the daemon refused";
 }
@@ -133,9 +153,7 @@ int metaroce_context::call(abi::Request& r, Nanos limit, Incoming& out) {
   return refuse_gone();
 }
 
-bool metaroce_context::post(abi::Request& r) {
-  return !gone && backend->send(r, kAnswerLimit);
-}
+bool metaroce_context::post(abi::Request& r) { return !gone && backend->send(r, kAnswerLimit); }
 
 void metaroce_context::pump() {
   Incoming in;
@@ -175,7 +193,8 @@ bool metaroce_context::take(const Incoming& in) {
       events.push_back({s, {METAROCE_EVENT_STREAM_CLOSED, m.work_status, s->user}});
       return true;
     }
-    case abi::MessageKind::kReply: return false;  // to a request that nobody made
+    case abi::MessageKind::kReply:
+      return false;  // to a request that nobody made
   }
   return false;
 }

@@ -120,9 +120,9 @@ struct metaroce_context {
   int call(metaroce::abi::Request& r, metaroce::Nanos limit, metaroce::Incoming& out);
   bool post(metaroce::abi::Request& r);  // without reply
   [[nodiscard]] metaroce::abi::Request request(metaroce::abi::RequestKind kind);
-  void pump();                            // takes in what the other side said
-  void look(bool empty);                  // pump() when it is time, from the data path
-  void lose(const char* why);             // the other side is gone
+  void pump();                 // takes in what the other side said
+  void look(bool empty);       // pump() when it is time, from the data path
+  void lose(const char* why);  // the other side is gone
   int refuse_gone() const;
   [[nodiscard]] metaroce_stream* find(std::uint32_t group, metaroce::StreamHandle h) const;
   void add_stream(std::unique_ptr<metaroce_stream> s);

@@ -128,7 +128,8 @@ class InProcessBackend final : public Backend, private MessageSink {
 };
 
 InProcessHost::InProcessHost(std::string name, ControlApi& api, InProcessOptions options)
-    : options_(std::move(options)), resources_(std::make_unique<HeapResources>(options_)),
+    : options_(std::move(options)),
+      resources_(std::make_unique<HeapResources>(options_)),
       sessions_(std::move(name), api, *resources_, options_.limits) {}
 
 InProcessHost::~InProcessHost() = default;

@@ -44,9 +44,9 @@ std::unique_ptr<Backend> make_backend(const metaroce_attach_attr& attr, Nanos de
     return nullptr;
   }
   const char* env = std::getenv("METAROCE_SOCKET");
-  const std::string path = attr.socket_path != nullptr            ? attr.socket_path
+  const std::string path = attr.socket_path != nullptr        ? attr.socket_path
                            : env != nullptr && env[0] != '\0' ? env
-                                                                  : kDefaultSocket;
+                                                              : kDefaultSocket;
   sockaddr_un a{};
   a.sun_family = AF_UNIX;
   if (path.empty() || path.size() >= sizeof a.sun_path) {

@@ -61,7 +61,7 @@ int build(metaroce_context* ctx, const metaroce_stream_attr* attr, const abi::Re
 
 // Takes up to n of `wr`; the first that is malformed ends the batch.
 int post(metaroce_stream* s, WorkQueue& q, RingProducer<WorkRequest>& ring, bool receive,
-                const metaroce_wr* wr, int n) {
+         const metaroce_wr* wr, int n) {
   if (n < 0 || (wr == nullptr && n != 0)) return fail(EINVAL, "no array of work requests");
   if (s->context->gone) return s->context->refuse_gone();
   if (s->down) return fail(ENOTCONN, "the stream is closed by its peer or failed: close it");

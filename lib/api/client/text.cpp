@@ -37,17 +37,29 @@ const char* metaroce_version(void) { return METAROCE_VERSION; }
 
 const char* metaroce_status_str(int status) {
   switch (status) {
-    case METAROCE_SUCCESS: return "success";
-    case METAROCE_LOCAL_LENGTH: return "message longer than the receive buffer";
-    case METAROCE_LOCAL_OPERATION: return "work request malformed";
-    case METAROCE_LOCAL_PROTECTION: return "lkey does not cover the local buffer";
-    case METAROCE_FLUSHED: return "flushed";
-    case METAROCE_REMOTE_INVALID_REQUEST: return "peer: invalid request";
-    case METAROCE_REMOTE_ACCESS: return "peer: rkey does not allow this access";
-    case METAROCE_REMOTE_OPERATION: return "peer: operation failed";
-    case METAROCE_RETRY_EXCEEDED: return "peer does not answer";
-    case METAROCE_RNR_RETRY_EXCEEDED: return "peer posted no receive";
-    case METAROCE_GENERAL: return "failed";
-    default: return "unknown status";
+    case METAROCE_SUCCESS:
+      return "success";
+    case METAROCE_LOCAL_LENGTH:
+      return "message longer than the receive buffer";
+    case METAROCE_LOCAL_OPERATION:
+      return "work request malformed";
+    case METAROCE_LOCAL_PROTECTION:
+      return "lkey does not cover the local buffer";
+    case METAROCE_FLUSHED:
+      return "flushed";
+    case METAROCE_REMOTE_INVALID_REQUEST:
+      return "peer: invalid request";
+    case METAROCE_REMOTE_ACCESS:
+      return "peer: rkey does not allow this access";
+    case METAROCE_REMOTE_OPERATION:
+      return "peer: operation failed";
+    case METAROCE_RETRY_EXCEEDED:
+      return "peer does not answer";
+    case METAROCE_RNR_RETRY_EXCEEDED:
+      return "peer posted no receive";
+    case METAROCE_GENERAL:
+      return "failed";
+    default:
+      return "unknown status";
   }
 }

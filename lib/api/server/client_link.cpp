@@ -43,9 +43,13 @@ void ClientLink::deliver(OutMessage&& m) {
 void ClientLink::flush() {
   while (end_ == LinkEnd::kNone && queued()) {
     switch (send_now(queue_.front())) {
-      case Sent::kDone: queue_.pop_front(); break;
-      case Sent::kLater: return;
-      case Sent::kFailed: return end(LinkEnd::kGone);
+      case Sent::kDone:
+        queue_.pop_front();
+        break;
+      case Sent::kLater:
+        return;
+      case Sent::kFailed:
+        return end(LinkEnd::kGone);
     }
   }
 }

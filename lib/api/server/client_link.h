@@ -29,7 +29,9 @@ enum class LinkEnd : std::uint8_t {
 class ClientLink final : public MessageSink {
  public:
   ClientLink(UniqueFd fd, const ucred& peer, Nanos attach_deadline, std::uint32_t queue_limit)
-      : fd_(std::move(fd)), peer_(peer), attach_deadline_(attach_deadline),
+      : fd_(std::move(fd)),
+        peer_(peer),
+        attach_deadline_(attach_deadline),
         queue_limit_(queue_limit) {}
 
   // Next request; false when there is none now or the link has ended.

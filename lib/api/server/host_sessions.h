@@ -14,8 +14,7 @@ namespace metaroce {
 class HostSessions {
  public:
   // All references must outlive this object.
-  HostSessions(std::string name, ControlApi& api, Resources& resources,
-               const SessionLimits& limits)
+  HostSessions(std::string name, ControlApi& api, Resources& resources, const SessionLimits& limits)
       : name_(std::move(name)), api_(api), resources_(resources), limits_(limits) {}
 
   // A new session that talks to `sink` until its begin_close(); nullptr when all ids are in use.

@@ -77,8 +77,7 @@ bool ListenSocket::remove_stale(std::string& error) const {
   sockaddr_un a;
   make_address(path_, a);
   const UniqueFd probe(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (connect_or_bind(::connect, probe.get(), a) == 0 || errno == EAGAIN ||
-      errno == EPROTOTYPE) {
+  if (connect_or_bind(::connect, probe.get(), a) == 0 || errno == EAGAIN || errno == EPROTOTYPE) {
     error = "another program serves " + path_ + ": stop it or choose another socket path";
     return false;
   }
@@ -110,7 +109,8 @@ bool ListenSocket::open(const std::string& path, unsigned mode, const std::strin
   make_address(path, a);
   gid_t gid = static_cast<gid_t>(-1);
   if (!group.empty() && !find_group(group, gid)) {
-    error = "group '" + group + "' of socket " + path + " does not exist: create it or name another";
+    error =
+        "group '" + group + "' of socket " + path + " does not exist: create it or name another";
     lock_.reset();
     return false;
   }

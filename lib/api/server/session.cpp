@@ -89,12 +89,17 @@ void Session::on_event(const ControlEvent& e) {
 void Session::finish(const Pending& p, const ControlEvent& e) {
   const bool ok = e.status == ControlStatus::kOk;
   switch (p.op) {
-    case Op::kAttach: return finish_attach(p, e);
-    case Op::kRemoveClient: return release_all();
-    case Op::kRegister: return finish_register(p, e);
-    case Op::kCreateCq: return finish_cq(p, e);
+    case Op::kAttach:
+      return finish_attach(p, e);
+    case Op::kRemoveClient:
+      return release_all();
+    case Op::kRegister:
+      return finish_register(p, e);
+    case Op::kCreateCq:
+      return finish_cq(p, e);
     case Op::kAccept:
-    case Op::kConnect: return finish_stream(p, e);
+    case Op::kConnect:
+      return finish_stream(p, e);
     case Op::kFree: {
       const auto r = regions_.find(p.object);
       if (r != regions_.end()) {
@@ -120,8 +125,10 @@ void Session::finish(const Pending& p, const ControlEvent& e) {
       break;
     }
     case Op::kListen:
-      if (ok) listeners_[p.object].ready = true;
-      else listeners_.erase(p.object);
+      if (ok)
+        listeners_[p.object].ready = true;
+      else
+        listeners_.erase(p.object);
       break;
     case Op::kUnlisten:
       std::erase_if(requests_, [&](const auto& r) {
@@ -132,8 +139,10 @@ void Session::finish(const Pending& p, const ControlEvent& e) {
       listeners_.erase(p.object);
       break;
     case Op::kClose:
-      if (ok || e.status == ControlStatus::kNoSuchObject) streams_.erase(p.object);
-      else if (const auto s = streams_.find(p.object); s != streams_.end()) s->second = false;
+      if (ok || e.status == ControlStatus::kNoSuchObject)
+        streams_.erase(p.object);
+      else if (const auto s = streams_.find(p.object); s != streams_.end())
+        s->second = false;
       break;
   }
   send(reply(p.client_token, e.status, e.message));
@@ -161,8 +170,8 @@ void Session::finish_register(const Pending& p, const ControlEvent& e) {
   const auto r = regions_.find(p.object);
   OutMessage m = reply(p.client_token, e.status, e.message);
   if (r != regions_.end()) {
-    r->second.state = e.status == ControlStatus::kOk ? Region::State::kRegistered
-                                                     : Region::State::kAllocated;
+    r->second.state =
+        e.status == ControlStatus::kOk ? Region::State::kRegistered : Region::State::kAllocated;
     r->second.key = m.head.key = e.id;
   }
   send(std::move(m));

@@ -27,20 +27,20 @@
 namespace metaroce {
 
 struct SessionLimits {
-  std::uint32_t clients = 256;             // attached or being removed, all hosts together
-  std::uint32_t clients_per_user = 128;    // the daemon's own user and root are exempt
+  std::uint32_t clients = 256;           // attached or being removed, all hosts together
+  std::uint32_t clients_per_user = 128;  // the daemon's own user and root are exempt
   std::uint64_t memory_bytes = std::uint64_t{16} << 30;  // per client, rings and queues included
-  std::uint32_t regions = 1024;            // per client, as all that follow
+  std::uint32_t regions = 1024;                          // per client, as all that follow
   std::uint32_t cqs = 1024;
   std::uint32_t cq_depth = 1U << 16;
-  std::uint32_t streams = 4096;            // open, opening and not yet closed
+  std::uint32_t streams = 4096;  // open, opening and not yet closed
   std::uint32_t stream_depth = 1U << 15;
   std::uint32_t listeners = 64;
-  std::uint32_t backlog = 64;              // connection requests not yet accepted, per listener
-  std::uint32_t pending_requests = 256;    // requests not yet answered
-  std::uint32_t submission_entries = 4096; // power of two; each of the two rings per group
-  std::uint32_t queued_messages = 16384;   // not yet read by the client: above it is cut off
-  Nanos attach_timeout = 5 * kSecond;      // from connecting to the attach request
+  std::uint32_t backlog = 64;               // connection requests not yet accepted, per listener
+  std::uint32_t pending_requests = 256;     // requests not yet answered
+  std::uint32_t submission_entries = 4096;  // power of two; each of the two rings per group
+  std::uint32_t queued_messages = 16384;    // not yet read by the client: above it is cut off
+  Nanos attach_timeout = 5 * kSecond;       // from connecting to the attach request
 };
 
 struct OutMessage {
@@ -85,8 +85,19 @@ class Session {
 
  private:
   enum class State { kNew, kAttaching, kAttached, kClosing, kClosed };
-  enum class Op { kAttach, kRegister, kFree, kCreateCq, kDestroyCq, kListen, kUnlisten, kAccept,
-                  kConnect, kClose, kRemoveClient };
+  enum class Op {
+    kAttach,
+    kRegister,
+    kFree,
+    kCreateCq,
+    kDestroyCq,
+    kListen,
+    kUnlisten,
+    kAccept,
+    kConnect,
+    kClose,
+    kRemoveClient
+  };
   struct Pending {
     Op op{};
     std::uint64_t client_token = 0;
@@ -99,7 +110,7 @@ class Session {
     std::uint32_t key = 0;
   };
   struct Cq {
-    bool ready = false;        // created, and not being removed
+    bool ready = false;  // created, and not being removed
     std::uint32_t api_id = 0;
     std::uint32_t capacity = 0;
     Block block;
@@ -157,10 +168,10 @@ class Session {
   std::unordered_map<std::uint64_t, Pending> pending_;
   std::unordered_map<std::uint32_t, Region> regions_;
   std::unordered_map<std::uint32_t, Cq> cqs_;
-  std::unordered_map<StreamHandle, bool> streams_;               // true: close was asked for
-  std::uint32_t opening_ = 0;                                    // connects and accepts under way
-  std::unordered_map<std::uint32_t, Listener> listeners_;        // by service
-  std::unordered_map<std::uint64_t, std::uint32_t> requests_;    // connection request -> service
+  std::unordered_map<StreamHandle, bool> streams_;             // true: close was asked for
+  std::uint32_t opening_ = 0;                                  // connects and accepts under way
+  std::unordered_map<std::uint32_t, Listener> listeners_;      // by service
+  std::unordered_map<std::uint64_t, std::uint32_t> requests_;  // connection request -> service
   std::uint64_t memory_bytes_ = 0;
 };
 

@@ -34,21 +34,50 @@ bool Session::handle(const abi::Request& r, Nanos now) {
     return true;
   }
   switch (kind) {
-    case abi::RequestKind::kAlloc: alloc(r); return true;
-    case abi::RequestKind::kRegister: register_memory(r); return true;
-    case abi::RequestKind::kFree: free_memory(r); return true;
-    case abi::RequestKind::kCreateCq: create_cq(r); return true;
-    case abi::RequestKind::kDestroyCq: destroy_cq(r); return true;
-    case abi::RequestKind::kKickCq: kick_cq(r); return true;
-    case abi::RequestKind::kListen: listen(r); return true;
-    case abi::RequestKind::kUnlisten: unlisten(r); return true;
-    case abi::RequestKind::kAccept: accept(r); return true;
-    case abi::RequestKind::kReject: reject(r); return true;
-    case abi::RequestKind::kConnect: connect(r, now); return true;
-    case abi::RequestKind::kClose: close_stream(r, now); return true;
-    case abi::RequestKind::kStats: stats(r); return true;
-    case abi::RequestKind::kMovePath: move_path(r); return true;
-    case abi::RequestKind::kAttach: return false;  // once, and before there is a session
+    case abi::RequestKind::kAlloc:
+      alloc(r);
+      return true;
+    case abi::RequestKind::kRegister:
+      register_memory(r);
+      return true;
+    case abi::RequestKind::kFree:
+      free_memory(r);
+      return true;
+    case abi::RequestKind::kCreateCq:
+      create_cq(r);
+      return true;
+    case abi::RequestKind::kDestroyCq:
+      destroy_cq(r);
+      return true;
+    case abi::RequestKind::kKickCq:
+      kick_cq(r);
+      return true;
+    case abi::RequestKind::kListen:
+      listen(r);
+      return true;
+    case abi::RequestKind::kUnlisten:
+      unlisten(r);
+      return true;
+    case abi::RequestKind::kAccept:
+      accept(r);
+      return true;
+    case abi::RequestKind::kReject:
+      reject(r);
+      return true;
+    case abi::RequestKind::kConnect:
+      connect(r, now);
+      return true;
+    case abi::RequestKind::kClose:
+      close_stream(r, now);
+      return true;
+    case abi::RequestKind::kStats:
+      stats(r);
+      return true;
+    case abi::RequestKind::kMovePath:
+      move_path(r);
+      return true;
+    case abi::RequestKind::kAttach:
+      return false;  // once, and before there is a session
   }
   return false;
 }
@@ -56,9 +85,8 @@ bool Session::handle(const abi::Request& r, Nanos now) {
 bool Session::reserve_memory(std::uint64_t token, std::uint64_t bytes) {
   if (bytes <= limits_.memory_bytes && memory_bytes_ <= limits_.memory_bytes - bytes) return true;
   send(reply(token, ControlStatus::kLimit,
-             "this client may hold " + std::to_string(limits_.memory_bytes) +
-                 " bytes and holds " + std::to_string(memory_bytes_) +
-                 ": free memory or raise the daemon's limit"));
+             "this client may hold " + std::to_string(limits_.memory_bytes) + " bytes and holds " +
+                 std::to_string(memory_bytes_) + ": free memory or raise the daemon's limit"));
   return false;
 }
 
@@ -117,8 +145,8 @@ void Session::free_memory(const abi::Request& r) {
 
 void Session::create_cq(const abi::Request& r) {
   if (r.depth == 0 || r.depth > limits_.cq_depth)
-    return refuse(r, ControlStatus::kInvalid, "depth of a completion queue must be 1 to " +
-                                                  std::to_string(limits_.cq_depth));
+    return refuse(r, ControlStatus::kInvalid,
+                  "depth of a completion queue must be 1 to " + std::to_string(limits_.cq_depth));
   if (cqs_.size() >= limits_.cqs)
     return refuse(r, ControlStatus::kLimit,
                   "limit of " + std::to_string(limits_.cqs) + " completion queues reached");
@@ -131,8 +159,8 @@ void Session::create_cq(const abi::Request& r) {
   if (!resources_.allocate(Block::Use::kRings, bytes, cq.block, why) ||
       !resources_.make_wake(cq.wake, why))
     return refuse(r, ControlStatus::kLimit, why);
-  auto* header = new (cq.block.data())
-      abi::CqHeader{abi::kMagic, abi::kVersion, groups, capacity, 0U};
+  auto* header =
+      new (cq.block.data()) abi::CqHeader{abi::kMagic, abi::kVersion, groups, capacity, 0U};
   std::vector<CqRings> rings(groups);
   for (std::uint32_t g = 0; g < groups; ++g) {
     const auto tx = abi::ring_at<Completion>(cq.block.data(), capacity, g, abi::Lane::kTx);

@@ -15,16 +15,20 @@ namespace {
 
 constexpr unsigned kRequestsPerPass = 16;  // of one client
 constexpr unsigned kAcceptsPerPass = 16;
-constexpr int kSendBuffer = 32 << 10;      // few messages, so few descriptors in flight
+constexpr int kSendBuffer = 32 << 10;  // few messages, so few descriptors in flight
 
 const char* reason(LinkEnd e) {
   switch (e) {
-    case LinkEnd::kProtocol: return "sent a malformed request";
-    case LinkEnd::kSlow: return "does not read its messages";
-    case LinkEnd::kRefused: return "did not attach";
+    case LinkEnd::kProtocol:
+      return "sent a malformed request";
+    case LinkEnd::kSlow:
+      return "does not read its messages";
+    case LinkEnd::kRefused:
+      return "did not attach";
     case LinkEnd::kNone:
     case LinkEnd::kGone:
-    case LinkEnd::kStopped: break;
+    case LinkEnd::kStopped:
+      break;
   }
   return nullptr;
 }
@@ -106,14 +110,13 @@ void SessionServer::accept_clients(Nanos now) {
     socklen_t len = sizeof peer;
     if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &len) != 0 || !admit(peer)) {
       ++counters_.refused_clients;
-      log(now, "refused a client of user " + std::to_string(peer.uid) +
-                   ": limit of clients reached");
+      log(now,
+          "refused a client of user " + std::to_string(peer.uid) + ": limit of clients reached");
       continue;
     }
     setsockopt(fd.get(), SOL_SOCKET, SO_SNDBUF, &kSendBuffer, sizeof kSendBuffer);
-    ClientLink& link =
-        links_.emplace_back(std::move(fd), peer, now + options_.limits.attach_timeout,
-                            options_.limits.queued_messages);
+    ClientLink& link = links_.emplace_back(
+        std::move(fd), peer, now + options_.limits.attach_timeout, options_.limits.queued_messages);
     std::string error;
     link.registered = EPOLLIN;
     if (!watch(link.fd(), &link, error)) links_.pop_back();
@@ -170,8 +173,8 @@ void SessionServer::attach(ClientLink& link, const abi::Request& r) {
   const std::string_view name(r.host.data(), strnlen(r.host.data(), r.host.size()));
   HostSessions* host = hosts_.front().get();
   if (!name.empty()) {
-    const auto it =
-        std::find_if(hosts_.begin(), hosts_.end(), [&](const auto& h) { return h->name() == name; });
+    const auto it = std::find_if(hosts_.begin(), hosts_.end(),
+                                 [&](const auto& h) { return h->name() == name; });
     if (it == hosts_.end()) {
       std::string names;
       for (const auto& h : hosts_) names += (names.empty() ? "" : ", ") + h->name();
@@ -214,12 +217,21 @@ void SessionServer::settle(Nanos now) {
 
 void SessionServer::drop(ClientLink& link) {
   switch (link.ended()) {
-    case LinkEnd::kGone: ++counters_.gone; break;
-    case LinkEnd::kProtocol: ++counters_.cut_protocol; break;
-    case LinkEnd::kSlow: ++counters_.cut_slow; break;
-    case LinkEnd::kRefused: ++counters_.refused_attach; break;
+    case LinkEnd::kGone:
+      ++counters_.gone;
+      break;
+    case LinkEnd::kProtocol:
+      ++counters_.cut_protocol;
+      break;
+    case LinkEnd::kSlow:
+      ++counters_.cut_slow;
+      break;
+    case LinkEnd::kRefused:
+      ++counters_.refused_attach;
+      break;
     case LinkEnd::kNone:
-    case LinkEnd::kStopped: break;
+    case LinkEnd::kStopped:
+      break;
   }
   // Said, not left to close(): another process may hold a copy of the descriptor.
   epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, link.fd(), nullptr);

@@ -55,8 +55,9 @@ class SessionServer {
 
   // nullptr with one sentence in `error`. At least one host; they must outlive the server.
   // `door`: the options' path, when it was claimed before.
-  static std::unique_ptr<SessionServer> create(ServerOptions options, const std::vector<Host>& hosts,
-                                               std::string& error, ListenSocket door = {});
+  static std::unique_ptr<SessionServer> create(ServerOptions options,
+                                               const std::vector<Host>& hosts, std::string& error,
+                                               ListenSocket door = {});
   ~SessionServer();
   SessionServer(const SessionServer&) = delete;
   SessionServer& operator=(const SessionServer&) = delete;

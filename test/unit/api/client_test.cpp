@@ -100,9 +100,8 @@ TEST_F(Client, stream__send_write_and_private_data) {
   EXPECT_EQ(metaroce_cq_destroy(p.cq_a), -EBUSY);
   EXPECT_EQ(metaroce_close(p.sa, 100), 0);
   metaroce_event e{};
-  ASSERT_TRUE(wait_until([&] {
-    return metaroce_next_event(p.b, &e) == 0 && e.kind == METAROCE_EVENT_STREAM_CLOSED;
-  }));
+  ASSERT_TRUE(wait_until(
+      [&] { return metaroce_next_event(p.b, &e) == 0 && e.kind == METAROCE_EVENT_STREAM_CLOSED; }));
   EXPECT_EQ(e.user, &p.user_b);
   metaroce_wr late = request(METAROCE_SEND, mb, 8, 44);
   EXPECT_EQ(metaroce_post(p.sb, &late, 1), -ENOTCONN);
@@ -168,7 +167,8 @@ TEST_F(Client, arm__queue_that_holds_completions_fires) {
     std::uint64_t v = 0;
     return ::read(fd, &v, sizeof v);
   };
-  std::vector<metaroce_wr> recvs(17, request(0, mb, 64, 1)), sends(17, request(METAROCE_SEND, m, 8, 2));
+  std::vector<metaroce_wr> recvs(17, request(0, mb, 64, 1)),
+      sends(17, request(METAROCE_SEND, m, 8, 2));
   ASSERT_EQ(metaroce_post_recv(p.sb, recvs.data(), 17), 17);
   ASSERT_EQ(metaroce_post(p.sa, sends.data(), 17), 17);
   ASSERT_EQ(poll_for(p.cq_a, 17).size(), 17U);  // all are in cq_b now

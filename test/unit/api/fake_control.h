@@ -20,8 +20,8 @@ class FakeControl final : public ControlApi {
  public:
   explicit FakeControl(std::uint32_t groups = 2) : groups_(groups) {}
 
-  bool hold_work = false;        // leave submission rings alone
-  bool hold_remove = false;      // do not answer remove_client
+  bool hold_work = false;    // leave submission rings alone
+  bool hold_remove = false;  // do not answer remove_client
   std::uint64_t corrupt_rings = 0, bad_keys = 0;
 
   [[nodiscard]] std::uint32_t groups() const override { return groups_; }
@@ -41,8 +41,10 @@ class FakeControl final : public ControlApi {
     std::erase_if(cqs_, [&](const auto& q) { return q.second.client == c; });
     std::erase_if(regions_, [&](const auto& r) { return r.second.client == c; });
     clients_.erase(c);
-    if (hold_remove) held_.push_back({token, c});
-    else done(token, c);
+    if (hold_remove)
+      held_.push_back({token, c});
+    else
+      done(token, c);
   }
   void release_held() {
     for (const auto& [t, c] : held_) done(t, c);
@@ -66,7 +68,8 @@ class FakeControl final : public ControlApi {
   }
   void remove_cq(std::uint64_t token, ClientId c, std::uint32_t cq) override {
     for (const auto& [h, s] : streams_)
-      if (s.attr.send_cq == cq || s.attr.recv_cq == cq) return done(token, c, ControlStatus::kInUse);
+      if (s.attr.send_cq == cq || s.attr.recv_cq == cq)
+        return done(token, c, ControlStatus::kInUse);
     cqs_.erase(cq);
     done(token, c);
   }
@@ -118,9 +121,11 @@ class FakeControl final : public ControlApi {
     streams_.erase(h);
     done(token, c);
   }
-  ControlStatus move_path(ClientId c, StreamHandle h, std::uint8_t path, std::uint16_t port) override {
+  ControlStatus move_path(ClientId c, StreamHandle h, std::uint8_t path,
+                          std::uint16_t port) override {
     const auto s = streams_.find(h);
-    if (s == streams_.end() || s->second.client != c || path >= 40) return ControlStatus::kNoSuchObject;
+    if (s == streams_.end() || s->second.client != c || path >= 40)
+      return ControlStatus::kNoSuchObject;
     moved_path = path;
     moved_port = port;
     return ControlStatus::kOk;
@@ -323,9 +328,12 @@ class FakeControl final : public ControlApi {
     if (w.length != 0) {
       to = write ? at(w.rkey, w.remote_addr, w.length, peer.client)
                  : at(r.lkey, r.local_addr, w.length, peer.client);
-      if (from == nullptr) st = WorkStatus::kLocalProtection;
-      else if (to == nullptr) st = WorkStatus::kRemoteAccess;
-      else std::memcpy(to, from, w.length);
+      if (from == nullptr)
+        st = WorkStatus::kLocalProtection;
+      else if (to == nullptr)
+        st = WorkStatus::kRemoteAccess;
+      else
+        std::memcpy(to, from, w.length);
     }
     if (takes && st == WorkStatus::kSuccess) {
       Completion c = completion(r, write ? WorkOp::kRecvWriteImm : WorkOp::kRecv, st);

@@ -7,7 +7,7 @@ _Static_assert(METAROCE_API_VERSION == 1, "part of the ABI");
 
 int main(void) {
   struct metaroce_attach_attr attr = {0};
-  struct metaroce_context *ctx = NULL;
+  struct metaroce_context* ctx = NULL;
   attr.socket_path = "/nonexistent/metaroced.sock";
   attr.timeout_ms = 1;
   if (metaroce_attach(&attr, &ctx) >= 0 || ctx != NULL) return 1;

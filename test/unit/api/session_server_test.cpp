@@ -116,7 +116,10 @@ TEST_F(Server, attach__version_name_and_silence) {
   ask(r, q);
   EXPECT_EQ(status(r), ControlStatus::kIncompatible);
   EXPECT_NE(std::string(r.in.head.text.data()).find("version 9"), std::string::npos);
-  ASSERT_TRUE(pump_until([&] { r.link->receive(r.in); return r.link->gone(); }));
+  ASSERT_TRUE(pump_until([&] {
+    r.link->receive(r.in);
+    return r.link->gone();
+  }));
   // Connected, but never attaches: let go when its time is over.
   SocketBackend silent(raw_connect(path));
   Nanos now = monotonic_now();
@@ -141,7 +144,10 @@ TEST_F(Server, limits__each_is_refused_by_name) {
   Raw a = raw(), b = raw();
   SocketBackend third(raw_connect(path));
   Incoming in;
-  EXPECT_TRUE(pump_until([&] { third.receive(in); return third.gone(); }));
+  EXPECT_TRUE(pump_until([&] {
+    third.receive(in);
+    return third.gone();
+  }));
   EXPECT_EQ(server->counters().refused_clients, 1U);
   auto q = raw_request(Kind::kAlloc);
   q.length = 64 << 20;
@@ -265,8 +271,11 @@ TEST_F(Server, backlog__bounded_and_freed_by_answers) {
   std::uint64_t last = 0;
   for (q.token = 10; q.token < 14; ++q.token) {
     ask(a, q);
-    if (a.in.head.token == 0) { ++shown; last = a.in.head.request; }
-    else if (status(a) == ControlStatus::kRefused) ++refused;
+    if (a.in.head.token == 0) {
+      ++shown;
+      last = a.in.head.request;
+    } else if (status(a) == ControlStatus::kRefused)
+      ++refused;
   }
   EXPECT_EQ(shown, 2U);
   EXPECT_EQ(refused, 2U);
@@ -278,7 +287,8 @@ TEST_F(Server, backlog__bounded_and_freed_by_answers) {
   q = raw_request(Kind::kUnlisten);
   q.service = 5;
   ASSERT_TRUE(a.link->send(q, kSecond));
-  EXPECT_TRUE(pump_until([&] { return server->counts().requests == 0 && server->counts().streams == 0; }));
+  EXPECT_TRUE(
+      pump_until([&] { return server->counts().requests == 0 && server->counts().streams == 0; }));
 }
 
 TEST_F(Server, client_that_does_not_read__is_cut_off) {
@@ -330,7 +340,8 @@ TEST_F(Server, fuzz__garbage_on_the_socket) {
     }
     for (int i = 0; i < 40; ++i) {
       std::array<std::uint8_t, 700> buf;
-      for (auto& x : buf) x = static_cast<std::uint8_t>(rng.next() & (rng.below(2) != 0 ? 0xff : 3));
+      for (auto& x : buf)
+        x = static_cast<std::uint8_t>(rng.next() & (rng.below(2) != 0 ? 0xff : 3));
       std::size_t n = rng.below(700);
       if (rng.below(16) != 0) {
         // Well framed, wild inside.

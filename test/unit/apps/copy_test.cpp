@@ -1,6 +1,6 @@
 // Both ends of metaroce-copy in one process over the fake library, on real files.
-#include <gtest/gtest.h>
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,13 +53,16 @@ class Copy : public testing::Test {
   }
   std::string src(const char* name = "") const { return (base_ / "src" / name).string(); }
   void copy(TwoEnds& ends, Args client, const std::function<void()>& meanwhile = {}) const {
-    ends.run(copy_main, {"--serve", (base_ / "dst").string(), "--once", "--json"}, std::move(client), meanwhile);
+    ends.run(copy_main, {"--serve", (base_ / "dst").string(), "--once", "--json"},
+             std::move(client), meanwhile);
   }
   // Same names, kinds, contents, modes and times.
   void expect_same(const fs::path& a, const fs::path& b) const {
     std::vector<std::string> names_a, names_b;
-    for (const auto& e : fs::recursive_directory_iterator(a)) names_a.push_back(e.path().lexically_relative(a).string());
-    for (const auto& e : fs::recursive_directory_iterator(b)) names_b.push_back(e.path().lexically_relative(b).string());
+    for (const auto& e : fs::recursive_directory_iterator(a))
+      names_a.push_back(e.path().lexically_relative(a).string());
+    for (const auto& e : fs::recursive_directory_iterator(b))
+      names_b.push_back(e.path().lexically_relative(b).string());
     std::sort(names_a.begin(), names_a.end());
     std::sort(names_b.begin(), names_b.end());
     ASSERT_EQ(names_a, names_b);
@@ -116,7 +119,8 @@ TEST_F(Copy, tree__odd_names_links_and_sizes) {
 }
 
 TEST_F(Copy, small_files__share_slots) {
-  for (int i = 0; i < 3000; ++i) write("src/d" + std::to_string(i % 7) + "/f" + std::to_string(i), 100, 1);
+  for (int i = 0; i < 3000; ++i)
+    write("src/d" + std::to_string(i % 7) + "/f" + std::to_string(i), 100, 1);
   TwoEnds ends;
   copy(ends, {src() + ".", "[fd00::1]:", "--json"});
   ASSERT_EQ(ends.client.code, 0) << ends.client.err;
@@ -132,7 +136,8 @@ TEST_F(Copy, existing__refused_up_front_unless_overwrite) {
   TwoEnds refused;
   copy(refused, {src("t"), "10.0.0.2:", "--json"});
   EXPECT_EQ(refused.client.code, app::kExitFailure);
-  EXPECT_NE(refused.client.err.find("two\": exists (--overwrite"), std::string::npos) << refused.client.err;
+  EXPECT_NE(refused.client.err.find("two\": exists (--overwrite"), std::string::npos)
+      << refused.client.err;
   EXPECT_FALSE(fs::exists(base_ / "dst/t/one"));
   EXPECT_EQ(fs::file_size(base_ / "dst/t/two"), 5U);
   EXPECT_EQ(json::parse(refused.client.out)["failed"], 1);
@@ -238,7 +243,8 @@ TEST_F(Copy, target_tree__confined_to_its_root) {
   fs::create_directories(base_ / "outside");
   fs::create_symlink("../outside", base_ / "dst/door");
   const Metadata meta;
-  for (const char* path : {"../outside/x", "/tmp/x", "a/../../outside/x", "..", ".", "", "a//b", "a/", "door/x"}) {
+  for (const char* path :
+       {"../outside/x", "/tmp/x", "a/../../outside/x", "..", ".", "", "a//b", "a/", "door/x"}) {
     EXPECT_NE(tree.begin_file(path), "") << path;
     EXPECT_NE(tree.make_directory(path), "") << path;
     EXPECT_NE(tree.make_symlink(path, "t", true), "") << path;
@@ -263,7 +269,8 @@ TEST(Records, reader__stays_inside_for_any_bytes) {
   std::vector<std::uint8_t> data(256);
   for (int i = 0; i < 20000; ++i) {
     const std::size_t length = rng.below(257);
-    for (std::size_t k = 0; k < length; ++k) data[k] = static_cast<std::uint8_t>(rng.below(4) ? 0 : rng.next());
+    for (std::size_t k = 0; k < length; ++k)
+      data[k] = static_cast<std::uint8_t>(rng.below(4) ? 0 : rng.next());
     RecordReader reader(data.data(), length);
     std::size_t seen = 0;
     while (const auto r = reader.next()) seen += record_size(r->length);
@@ -272,27 +279,29 @@ TEST(Records, reader__stays_inside_for_any_bytes) {
 }
 
 TEST(CopyOptions, parse__refusals) {
-  const struct { Args args; const char* says; } cases[] = {
-      {{}, "at least one source"},
-      {{"a"}, "at least one source"},
-      {{"a", "10.0.0.1:", "--frob"}, "not an option"},
-      {{"--", "--frob", "10.0.0.1:"}, "No such file"},
-      {{"a", "b"}, "HOST:DIR"},
-      {{"a", "host:d"}, "not an IPv4 or IPv6"},
-      {{"a", "fd00::1"}, "brackets"},
-      {{"a", "[fd00::1]"}, "HOST:DIR"},
-      {{"a", "[fd00::1"}, "no ']'"},
-      {{"a", "10.0.0.1:/etc"}, "absolute"},
-      {{"a", "10.0.0.1:../x"}, "'..'"},
-      {{"a", "10.0.0.1:d", "--once"}, "--serve"},
-      {{"--serve", "d", "a"}, "no sources"},
-      {{"--serve", "d", "--overwrite"}, "sender"},
-      {{"a", "10.0.0.1:d", "-p", "0"}, "between"},
-      {{"a", "10.0.0.1:d", "--timeout", "x"}, "seconds"},
-      {{"/does/not/exist", "10.0.0.1:d"}, "No such file"},
-      {{"/tmp/.", "/tmp/nope", "10.0.0.1:"}, "No such file"},
-      {{"/etc/hostname", "/etc/../etc/hostname", "10.0.0.1:"}, "would both become"},
-      {{"--serve", "/does/not/exist"}, "cannot open"}};
+  const struct {
+    Args args;
+    const char* says;
+  } cases[] = {{{}, "at least one source"},
+               {{"a"}, "at least one source"},
+               {{"a", "10.0.0.1:", "--frob"}, "not an option"},
+               {{"--", "--frob", "10.0.0.1:"}, "No such file"},
+               {{"a", "b"}, "HOST:DIR"},
+               {{"a", "host:d"}, "not an IPv4 or IPv6"},
+               {{"a", "fd00::1"}, "brackets"},
+               {{"a", "[fd00::1]"}, "HOST:DIR"},
+               {{"a", "[fd00::1"}, "no ']'"},
+               {{"a", "10.0.0.1:/etc"}, "absolute"},
+               {{"a", "10.0.0.1:../x"}, "'..'"},
+               {{"a", "10.0.0.1:d", "--once"}, "--serve"},
+               {{"--serve", "d", "a"}, "no sources"},
+               {{"--serve", "d", "--overwrite"}, "sender"},
+               {{"a", "10.0.0.1:d", "-p", "0"}, "between"},
+               {{"a", "10.0.0.1:d", "--timeout", "x"}, "seconds"},
+               {{"/does/not/exist", "10.0.0.1:d"}, "No such file"},
+               {{"/tmp/.", "/tmp/nope", "10.0.0.1:"}, "No such file"},
+               {{"/etc/hostname", "/etc/../etc/hostname", "10.0.0.1:"}, "would both become"},
+               {{"--serve", "/does/not/exist"}, "cannot open"}};
   for (const auto& c : cases) {
     Args args = c.args;
     args.insert(args.begin(), "--json");

@@ -87,7 +87,8 @@ void complete(metaroce_stream* s, const metaroce_wr& wr, std::uint8_t status) {
   push(s->attr.send_cq, wc);
 }
 
-void complete_receive(metaroce_stream* s, const metaroce_wr& receive, const metaroce_wr& wr, bool write) {
+void complete_receive(metaroce_stream* s, const metaroce_wr& receive, const metaroce_wr& wr,
+                      bool write) {
   metaroce_wc wc{};
   wc.wr_id = receive.wr_id;
   wc.user = s->attr.user;
@@ -109,8 +110,10 @@ void move_bytes(void* to, const metaroce_wr& wr, std::uint64_t allowed) {
   ++message_count;
   if (wr.length >= faults.flip_min_length && eligible_count++ == faults.flip_message &&
       faults.flip_offset < n) {
-    if (faults.flip_offset == n - 1) last ^= faults.flip_mask;
-    else bytes[faults.flip_offset] ^= faults.flip_mask;
+    if (faults.flip_offset == n - 1)
+      last ^= faults.flip_mask;
+    else
+      bytes[faults.flip_offset] ^= faults.flip_mask;
   }
   __atomic_store_n(bytes + n - 1, last, __ATOMIC_RELEASE);
 }
@@ -236,10 +239,22 @@ void kill_dataplane() {
   gone = true;
   changed.notify_all();
 }
-std::uint64_t messages() { const std::lock_guard lock(mutex); return message_count; }
-int open_streams() { const std::lock_guard lock(mutex); return streams_open; }
-int open_regions() { const std::lock_guard lock(mutex); return regions_open; }
-int open_queues() { const std::lock_guard lock(mutex); return queues_open; }
+std::uint64_t messages() {
+  const std::lock_guard lock(mutex);
+  return message_count;
+}
+int open_streams() {
+  const std::lock_guard lock(mutex);
+  return streams_open;
+}
+int open_regions() {
+  const std::lock_guard lock(mutex);
+  return regions_open;
+}
+int open_queues() {
+  const std::lock_guard lock(mutex);
+  return queues_open;
+}
 
 }  // namespace fake
 
@@ -263,9 +278,14 @@ void metaroce_detach(metaroce_context* ctx) {
 const char* metaroce_error(void) { return error_text.c_str(); }
 const char* metaroce_version(void) { return "0.0.0-fake"; }
 const char* metaroce_status_str(int status) {
-  return status == METAROCE_FLUSHED ? "flushed" : status == METAROCE_REMOTE_ACCESS ? "remote access" : "error";
+  return status == METAROCE_FLUSHED         ? "flushed"
+         : status == METAROCE_REMOTE_ACCESS ? "remote access"
+                                            : "error";
 }
-int metaroce_alive(metaroce_context*) { const std::lock_guard lock(mutex); return gone ? 0 : 1; }
+int metaroce_alive(metaroce_context*) {
+  const std::lock_guard lock(mutex);
+  return gone ? 0 : 1;
+}
 int metaroce_progress(metaroce_context*) { return 0; }
 
 int metaroce_memory_alloc(metaroce_context* ctx, size_t length, unsigned, metaroce_memory* out) {
@@ -338,7 +358,8 @@ int metaroce_listener_close(metaroce_listener* l) {
 int metaroce_accept(metaroce_listener* l, const metaroce_stream_attr* attr, int timeout_ms,
                     metaroce_stream** out) {
   std::unique_lock lock(mutex);
-  if (!changed.wait_for(lock, std::chrono::milliseconds(timeout_ms), [l] { return !l->waiting.empty(); }))
+  if (!changed.wait_for(lock, std::chrono::milliseconds(timeout_ms),
+                        [l] { return !l->waiting.empty(); }))
     return error(ETIMEDOUT, "nobody called");
   metaroce_listener::Request* request = l->waiting.front();
   l->waiting.pop_front();
@@ -352,8 +373,8 @@ int metaroce_accept(metaroce_listener* l, const metaroce_stream_attr* attr, int 
   *out = s;
   return 0;
 }
-int metaroce_connect(metaroce_context* ctx, const char*, uint32_t service, const metaroce_stream_attr* attr,
-                     int timeout_ms, metaroce_stream** out) {
+int metaroce_connect(metaroce_context* ctx, const char*, uint32_t service,
+                     const metaroce_stream_attr* attr, int timeout_ms, metaroce_stream** out) {
   std::unique_lock lock(mutex);
   const auto limit = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
   if (!changed.wait_until(lock, limit, [service] { return services.count(service) > 0; }))
@@ -389,10 +410,14 @@ int metaroce_post(metaroce_stream* s, const metaroce_wr* wr, int n) {
   const std::lock_guard lock(mutex);
   int taken = 0;
   for (; taken < n && s->sends.size() < s->attr.send_depth; ++taken) {
-    if (wr[taken].length && !in_region(wr[taken].lkey, reinterpret_cast<std::uintptr_t>(wr[taken].local), wr[taken].length))
+    if (wr[taken].length &&
+        !in_region(wr[taken].lkey, reinterpret_cast<std::uintptr_t>(wr[taken].local),
+                   wr[taken].length))
       return taken ? taken : error(EINVAL, "outside of the registered memory");
-    if (!s->peer || gone) complete(s, wr[taken], METAROCE_FLUSHED);
-    else s->sends.push_back(wr[taken]);
+    if (!s->peer || gone)
+      complete(s, wr[taken], METAROCE_FLUSHED);
+    else
+      s->sends.push_back(wr[taken]);
     pump(s);
   }
   changed.notify_all();
@@ -402,12 +427,16 @@ int metaroce_post_recv(metaroce_stream* s, const metaroce_wr* wr, int n) {
   const std::lock_guard lock(mutex);
   int taken = 0;
   for (; taken < n && s->receives.size() < s->attr.recv_depth; ++taken) {
-    if (wr[taken].length && !in_region(wr[taken].lkey, reinterpret_cast<std::uintptr_t>(wr[taken].local), wr[taken].length))
+    if (wr[taken].length &&
+        !in_region(wr[taken].lkey, reinterpret_cast<std::uintptr_t>(wr[taken].local),
+                   wr[taken].length))
       return taken ? taken : error(EINVAL, "outside of the registered memory");
     s->receives.push_back(wr[taken]);
   }
-  if (!s->peer) flush(s);
-  else pump(s->peer);
+  if (!s->peer)
+    flush(s);
+  else
+    pump(s->peer);
   changed.notify_all();
   return taken;
 }

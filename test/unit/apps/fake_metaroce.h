@@ -20,8 +20,8 @@ struct Faults {
 };
 
 void reset(const Faults& faults = {});
-void kill_dataplane();                // as if metaroced died
-std::uint64_t messages();             // data messages passed (longer than 0)
+void kill_dataplane();     // as if metaroced died
+std::uint64_t messages();  // data messages passed (longer than 0)
 int open_streams();
 int open_regions();
 int open_queues();

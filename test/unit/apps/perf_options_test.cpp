@@ -22,11 +22,28 @@ app::Status parse(const Args& args, Options& o) {
 }
 
 TEST(Units, parse_bytes__table) {
-  const struct { const char* text; std::int64_t value; } cases[] = {
-      {"0", 0}, {"1", 1}, {"64K", 65536}, {"9K", 9216}, {"2G", 2147483648}, {"0x1000", 4096},
-      {"1MiB", 1048576}, {"8g", std::int64_t{8} << 30}, {"-1", -1}, {"1e9", -1}, {"", -1}, {"K", -1},
-      {"64 K", -1}, {"1.5K", -1}, {"0x", -1}, {"99999999999999999999", -1}, {"18446744073709551615K", -1},
-      {"64Kb", -1}, {"+5", -1}};
+  const struct {
+    const char* text;
+    std::int64_t value;
+  } cases[] = {{"0", 0},
+               {"1", 1},
+               {"64K", 65536},
+               {"9K", 9216},
+               {"2G", 2147483648},
+               {"0x1000", 4096},
+               {"1MiB", 1048576},
+               {"8g", std::int64_t{8} << 30},
+               {"-1", -1},
+               {"1e9", -1},
+               {"", -1},
+               {"K", -1},
+               {"64 K", -1},
+               {"1.5K", -1},
+               {"0x", -1},
+               {"99999999999999999999", -1},
+               {"18446744073709551615K", -1},
+               {"64Kb", -1},
+               {"+5", -1}};
   for (const auto& c : cases) {
     std::uint64_t value = 0;
     const std::string error = app::parse_bytes(c.text, value);
@@ -46,14 +63,28 @@ TEST(Units, rates__known_values_and_no_time) {
 }
 
 TEST(PeerAddress, parse__table) {
-  const struct { const char* text; const char* host; std::int64_t service; } cases[] = {
-      {"[fd00::1]:4791", "fd00::1", 4791}, {"fd00::1", "fd00::1", 0}, {"[fd00::1]", "fd00::1", 0},
-      {"::ffff:10.0.0.1", "::ffff:10.0.0.1", 0}, {"10.0.0.1", "10.0.0.1", 0},
-      {"10.0.0.1:70000", "10.0.0.1", 70000},  // services have 32 bits
-      {"fe80::1%tap0", nullptr, 0}, {"localhost", nullptr, 0}, {"host:", nullptr, 0},
-      {":4791", nullptr, 0}, {"10.0.0.1:", nullptr, 0}, {"10.0.0.1:0", nullptr, 0},
-      {"10.0.0.1:4294967296", nullptr, 0}, {"10.0.0.1:x", nullptr, 0}, {"[fd00::1", nullptr, 0},
-      {"[fd00::1]x", nullptr, 0}, {"10.0.0.256", nullptr, 0}, {"", nullptr, 0}};
+  const struct {
+    const char* text;
+    const char* host;
+    std::int64_t service;
+  } cases[] = {{"[fd00::1]:4791", "fd00::1", 4791},
+               {"fd00::1", "fd00::1", 0},
+               {"[fd00::1]", "fd00::1", 0},
+               {"::ffff:10.0.0.1", "::ffff:10.0.0.1", 0},
+               {"10.0.0.1", "10.0.0.1", 0},
+               {"10.0.0.1:70000", "10.0.0.1", 70000},  // services have 32 bits
+               {"fe80::1%tap0", nullptr, 0},
+               {"localhost", nullptr, 0},
+               {"host:", nullptr, 0},
+               {":4791", nullptr, 0},
+               {"10.0.0.1:", nullptr, 0},
+               {"10.0.0.1:0", nullptr, 0},
+               {"10.0.0.1:4294967296", nullptr, 0},
+               {"10.0.0.1:x", nullptr, 0},
+               {"[fd00::1", nullptr, 0},
+               {"[fd00::1]x", nullptr, 0},
+               {"10.0.0.256", nullptr, 0},
+               {"", nullptr, 0}};
   for (const auto& c : cases) {
     app::PeerAddress peer;
     const std::string error = app::parse_peer(c.text, peer);
@@ -65,7 +96,10 @@ TEST(PeerAddress, parse__table) {
 }
 
 TEST(PerfOptions, parse__refusals) {
-  const struct { Args args; const char* says; } cases[] = {
+  const struct {
+    Args args;
+    const char* says;
+  } cases[] = {
       {{}, "test"},
       {{"read_bw"}, "not a test"},
       {{"write_bw", "-s", "2147483649"}, "limit"},
@@ -104,7 +138,8 @@ TEST(PerfOptions, parse__refusals) {
     Options o;
     const app::Status s = parse(c.args, o);
     EXPECT_EQ(s.code, app::kExitUsage) << testing::PrintToString(c.args);
-    EXPECT_NE(s.text.find(c.says), std::string::npos) << testing::PrintToString(c.args) << ": " << s.text;
+    EXPECT_NE(s.text.find(c.says), std::string::npos)
+        << testing::PrintToString(c.args) << ": " << s.text;
     EXPECT_EQ(s.text.find('\n'), std::string::npos) << s.text;
   }
 }
@@ -112,13 +147,16 @@ TEST(PerfOptions, parse__refusals) {
 TEST(PerfOptions, parse__accepted) {
   Options o;
   ASSERT_TRUE(parse({"write_bw", "[fd00::2]:9", "-s", "2G", "-n", "1", "-t", "4096", "--no-verify",
-                     "--region", "2G"}, o).ok());
+                     "--region", "2G"},
+                    o)
+                  .ok());
   EXPECT_EQ(o.server, "fd00::2");
   EXPECT_EQ(o.service, 9U);
   EXPECT_EQ(o.size, kMaxMessage);
   EXPECT_EQ(o.tx_depth, 4096U);
   Options forever;
-  ASSERT_TRUE(parse({"send_bw", "10.0.0.1", "--run_infinitely", "-t", "4096", "-s", "64"}, forever).ok());
+  ASSERT_TRUE(
+      parse({"send_bw", "10.0.0.1", "--run_infinitely", "-t", "4096", "-s", "64"}, forever).ok());
   EXPECT_EQ(forever.tx_depth, 4096U);  // not clipped by iterations that do not apply
   EXPECT_EQ(forever.iterations_for(64), 0U);
 }
@@ -149,12 +187,14 @@ TEST(PerfMain, json__one_document_on_every_refusal) {
   fake::Faults faults;
   faults.refuse_attach = true;
   fake::reset(faults);
-  const struct { Args args; int code; } cases[] = {
-      {{"write_bw", "--json", "-s", "-1"}, app::kExitUsage},
-      {{"write_bw", "--json", "--nonsense"}, app::kExitUsage},
-      {{"write_bw", "--json", "\xff\xfe\"host"}, app::kExitUsage},
-      {{"--json"}, app::kExitUsage},
-      {{"write_bw", "--json", "10.0.0.1"}, app::kExitFailure}};
+  const struct {
+    Args args;
+    int code;
+  } cases[] = {{{"write_bw", "--json", "-s", "-1"}, app::kExitUsage},
+               {{"write_bw", "--json", "--nonsense"}, app::kExitUsage},
+               {{"write_bw", "--json", "\xff\xfe\"host"}, app::kExitUsage},
+               {{"--json"}, app::kExitUsage},
+               {{"write_bw", "--json", "10.0.0.1"}, app::kExitFailure}};
   for (const auto& c : cases) {
     const app::Printed p = app::run_program(perf_main, c.args);
     EXPECT_EQ(p.code, c.code);

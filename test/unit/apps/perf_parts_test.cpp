@@ -25,8 +25,8 @@ TEST(Pattern, check__single_flip_is_located) {
   constexpr std::size_t kSize = 9000;
   std::vector<std::uint8_t> data(kSize);
   const std::uint64_t key = pattern_key(7, 1, 0, 0, 12);
-  for (std::size_t at : {std::size_t{0}, std::size_t{1}, std::size_t{511}, std::size_t{512}, std::size_t{4095},
-                         std::size_t{4096}, std::size_t{8999}}) {
+  for (std::size_t at : {std::size_t{0}, std::size_t{1}, std::size_t{511}, std::size_t{512},
+                         std::size_t{4095}, std::size_t{4096}, std::size_t{8999}}) {
     fill_pattern(key, data.data(), kSize);
     data[at] ^= 0x10;
     const auto bad = check_pattern(key, data.data(), kSize);
@@ -47,14 +47,15 @@ TEST(Pattern, key__differs_by_message_stream_round_direction) {
 }
 
 // Drives a schedule with completions for signalled messages only and releases that lag.
-void run_to_end(PostSchedule s, std::uint64_t want, std::uint64_t slots, std::uint32_t depth, Rng& rng,
-                std::int64_t stop_after = -1) {
+void run_to_end(PostSchedule s, std::uint64_t want, std::uint64_t slots, std::uint32_t depth,
+                Rng& rng, std::int64_t stop_after = -1) {
   std::vector<std::uint64_t> signaled;
   std::uint64_t steps = 0;
   while (!(s.done() && s.all_released())) {
     ASSERT_LT(++steps, 1000000U) << "never ends";
     const std::uint64_t room = s.room();
-    const std::uint64_t n = room ? 1 + rng.below(static_cast<std::uint32_t>(std::min<std::uint64_t>(room, 16))) : 0;
+    const std::uint64_t n =
+        room ? 1 + rng.below(static_cast<std::uint32_t>(std::min<std::uint64_t>(room, 16))) : 0;
     for (std::uint64_t i = 0; i < n; ++i)
       if (s.signaled(i)) signaled.push_back(s.posted() + i);
     s.post(n);
@@ -84,7 +85,8 @@ TEST(PostSchedule, grid__ends_exactly) {
     for (std::uint32_t moderation : {1U, 2U, 100U, 128U})
       for (std::uint32_t depth : {1U, 3U, 12U, 83U, 128U, 4096U})
         for (std::uint64_t slots : {std::uint64_t{1}, std::uint64_t{5}, PostSchedule::kUnlimited})
-          run_to_end(PostSchedule(iterations, depth, moderation, slots), iterations, slots, depth, rng);
+          run_to_end(PostSchedule(iterations, depth, moderation, slots), iterations, slots, depth,
+                     rng);
 }
 
 TEST(PostSchedule, stop__adds_at_most_the_signal) {

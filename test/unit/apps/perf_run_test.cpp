@@ -83,8 +83,9 @@ TEST_F(PerfRun, all_modes__end_exactly) {
 
 TEST_F(PerfRun, latency__counts_and_checks) {
   for (const char* test : {"write_lat", "send_lat"})
-    for (const Args& v : {Args{"-s", "1", "-n", "600"}, Args{"-s", "4096", "-n", "50", "--region", "8192"},
-                          Args{"-s", "64", "-n", "100", "-r", "1", "--no-verify"}}) {
+    for (const Args& v :
+         {Args{"-s", "1", "-n", "600"}, Args{"-s", "4096", "-n", "50", "--region", "8192"},
+          Args{"-s", "64", "-n", "100", "-r", "1", "--no-verify"}}) {
       Args args = v;
       args.push_back("--json");
       TwoEnds ends;
@@ -114,9 +115,11 @@ TEST_F(PerfRun, all_sizes__rounds_of_every_power) {
 }
 
 TEST_F(PerfRun, flipped_byte__located_at_both_ends) {
-  const struct { const char* test; std::uint64_t offset; } cases[] = {
-      {"write_bw", 0}, {"write_bw", 4095}, {"write_bw", 4096}, {"write_bw", 8999},
-      {"send_bw", 0},  {"send_bw", 8999},  {"send_lat", 100},  {"write_lat", 100}};
+  const struct {
+    const char* test;
+    std::uint64_t offset;
+  } cases[] = {{"write_bw", 0}, {"write_bw", 4095}, {"write_bw", 4096}, {"write_bw", 8999},
+               {"send_bw", 0},  {"send_bw", 8999},  {"send_lat", 100},  {"write_lat", 100}};
   for (const auto& c : cases) {
     fake::Faults faults;
     faults.flip_message = 20;
@@ -153,23 +156,26 @@ TEST_F(PerfRun, forever__either_signal_ends_both_with_a_summary) {
   for (const char* test : {"write_bw", "send_bw", "write_lat"})
     for (const bool at_client : {true, false}) {
       TwoEnds ends;
-      ends.run(perf_main, {test, "--json"}, client(test, {"--run_infinitely", "-s", "64", "--json"}), [&] {
-        while (fake::messages() < 2000) std::this_thread::yield();
-        (at_client ? ends.stop_client : ends.stop_server) = 15;
-      });
+      ends.run(perf_main, {test, "--json"},
+               client(test, {"--run_infinitely", "-s", "64", "--json"}), [&] {
+                 while (fake::messages() < 2000) std::this_thread::yield();
+                 (at_client ? ends.stop_client : ends.stop_server) = 15;
+               });
       SCOPED_TRACE(test);
       EXPECT_EQ(ends.client.code, 0) << ends.client.err;
       EXPECT_EQ(ends.server.code, 0) << ends.server.err;
       EXPECT_TRUE(document(ends.client)["interrupted"]);
       EXPECT_GT(document(ends.client)["rounds"][0]["sent"]["messages"], 0);
-      EXPECT_NE((at_client ? ends.server : ends.client).err.find("was interrupted"), std::string::npos);
+      EXPECT_NE((at_client ? ends.server : ends.client).err.find("was interrupted"),
+                std::string::npos);
       fake::reset();
     }
 }
 
 TEST_F(PerfRun, duration__ends_by_the_clock) {
   TwoEnds ends;
-  ends.run(perf_main, {"send_bw", "--json"}, client("send_bw", {"-D", "0.2", "-b", "--verify", "--json"}));
+  ends.run(perf_main, {"send_bw", "--json"},
+           client("send_bw", {"-D", "0.2", "-b", "--verify", "--json"}));
   EXPECT_EQ(ends.client.code, 0) << ends.client.err;
   EXPECT_EQ(ends.server.code, 0) << ends.server.err;
   EXPECT_FALSE(document(ends.client)["interrupted"]);
@@ -178,24 +184,28 @@ TEST_F(PerfRun, duration__ends_by_the_clock) {
 }
 
 TEST_F(PerfRun, mismatched_command_lines__refused_in_one_line) {
-  const struct { Args server, client; const char* says; } cases[] = {
-      {{"write_bw"}, {"send_bw", "10.0.0.2"}, "another test"},
-      {{"write_bw", "-s", "1024"}, {"write_bw", "10.0.0.2", "-s", "2048"}, "--size 1024"},
-      {{"write_bw", "-q", "2"}, {"write_bw", "10.0.0.2"}, "--streams 2"},
-      {{"write_bw", "-b"}, {"write_bw", "10.0.0.2"}, "--bidirectional"}};
+  const struct {
+    Args server, client;
+    const char* says;
+  } cases[] = {{{"write_bw"}, {"send_bw", "10.0.0.2"}, "another test"},
+               {{"write_bw", "-s", "1024"}, {"write_bw", "10.0.0.2", "-s", "2048"}, "--size 1024"},
+               {{"write_bw", "-q", "2"}, {"write_bw", "10.0.0.2"}, "--streams 2"},
+               {{"write_bw", "-b"}, {"write_bw", "10.0.0.2"}, "--bidirectional"}};
   for (const auto& c : cases) {
     TwoEnds ends;
     ends.run(perf_main, c.server, c.client);
     EXPECT_NE(ends.client.code, 0);
     EXPECT_NE(ends.server.code, 0);
     EXPECT_NE(ends.client.err.find(c.says), std::string::npos) << ends.client.err;
-    EXPECT_EQ(std::count(ends.client.err.begin(), ends.client.err.end(), '\n'), 1) << ends.client.err;
+    EXPECT_EQ(std::count(ends.client.err.begin(), ends.client.err.end(), '\n'), 1)
+        << ends.client.err;
   }
 }
 
 TEST_F(PerfRun, server_memory_refused__client_is_told) {
   fake::Faults faults;
-  faults.memory_limit = 3 << 20;  // the client's 2 MiB pass, the server's are the same: both refuse above
+  faults.memory_limit =
+      3 << 20;  // the client's 2 MiB pass, the server's are the same: both refuse above
   fake::reset(faults);
   TwoEnds ends;
   ends.run(perf_main, {"write_bw", "--json"}, client("write_bw", {"-s", "8M", "--json"}));
@@ -217,16 +227,18 @@ TEST_F(PerfRun, cut_connection__peer_lost_on_both_sides) {
 
 TEST_F(PerfRun, dataplane_dies__both_end_with_a_reason) {
   TwoEnds ends;
-  ends.run(perf_main, {"send_bw", "--json"}, client("send_bw", {"--run_infinitely", "--json"}), [&] {
-    while (fake::messages() < 100) std::this_thread::yield();
-    fake::kill_dataplane();
-  });
+  ends.run(perf_main, {"send_bw", "--json"}, client("send_bw", {"--run_infinitely", "--json"}),
+           [&] {
+             while (fake::messages() < 100) std::this_thread::yield();
+             fake::kill_dataplane();
+           });
   EXPECT_NE(document(ends.client)["exit_code"], 0);
   EXPECT_NE(document(ends.server)["exit_code"], 0);
 }
 
 TEST_F(PerfRun, no_server__refused_within_the_timeout) {
-  const Printed p = app::run_program(perf_main, {"write_bw", "10.0.0.2", "--timeout", "0.2", "--json"});
+  const Printed p =
+      app::run_program(perf_main, {"write_bw", "10.0.0.2", "--timeout", "0.2", "--json"});
   EXPECT_EQ(p.code, app::kExitPeerLost);
   document(p);
 }
@@ -271,7 +283,8 @@ TEST_F(PerfRun, short_runs__no_spurious_errors_at_the_end) {
     TwoEnds ends;
     ends.run(perf_main, {"send_bw"}, client("send_bw", {"-n", "3", "-s", "16", "-q", "2"}));
     ASSERT_EQ(ends.client.code + ends.server.code, 0) << ends.client.err << ends.server.err;
-    ASSERT_TRUE(ends.client.err.empty() && ends.server.err.empty()) << ends.client.err << ends.server.err;
+    ASSERT_TRUE(ends.client.err.empty() && ends.server.err.empty())
+        << ends.client.err << ends.server.err;
   }
 }
 

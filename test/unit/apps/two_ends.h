@@ -23,7 +23,8 @@ inline std::string read_back(std::FILE* file) {
   std::string text;
   std::rewind(file);
   char buffer[4096];
-  for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof buffer, file)) > 0;) text.append(buffer, n);
+  for (std::size_t n = 0; (n = std::fread(buffer, 1, sizeof buffer, file)) > 0;)
+    text.append(buffer, n);
   std::fclose(file);
   return text;
 }

@@ -52,7 +52,8 @@ struct Host {
   MacAddress mac, to;
 };
 
-Bytes8 reply(const MacAddress& mac, const IpAddress& ip, const IpAddress& to, const MacAddress& to_mac = kMac1) {
+Bytes8 reply(const MacAddress& mac, const IpAddress& ip, const IpAddress& to,
+             const MacAddress& to_mac = kMac1) {
   Bytes8 f(wire::kNeighbourFrameBytes);
   f.resize(wire::write_neighbour_reply(f.data(), mac, ip, to_mac, to));
   return f;

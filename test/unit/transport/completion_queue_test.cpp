@@ -13,7 +13,8 @@ namespace {
 
 class CompletionQueuesTest : public ::testing::Test {
  protected:
-  bool add(std::uint32_t id, SpscRing<Completion>& ring, std::atomic<std::uint32_t>* armed = nullptr, int fd = -1) {
+  bool add(std::uint32_t id, SpscRing<Completion>& ring,
+           std::atomic<std::uint32_t>* armed = nullptr, int fd = -1) {
     CqParams p;
     p.cq = id;
     p.client = ClientId{1};
@@ -50,7 +51,10 @@ TEST_F(CompletionQueuesTest, reserve__never_overflows) {
         case 2:
           if (reserved == 0) break;
           --reserved;
-          if (rng.below(4) == 0) { cqs.unreserve(0); break; }
+          if (rng.below(4) == 0) {
+            cqs.unreserve(0);
+            break;
+          }
           cqs.complete(0, numbered(written++));
           ++staged;
           break;
@@ -61,7 +65,10 @@ TEST_F(CompletionQueuesTest, reserve__never_overflows) {
           break;
         default: {
           Completion c;
-          if (!ring.pop(c)) { ASSERT_EQ(in_ring, 0U); break; }
+          if (!ring.pop(c)) {
+            ASSERT_EQ(in_ring, 0U);
+            break;
+          }
           ASSERT_EQ(c.wr_id, read++);
           --in_ring;
         }

@@ -33,7 +33,7 @@ class EcnAimdTest : public ::testing::Test {
 
 // [MR-8.2.1] [MR-8.2.8]
 TEST_F(EcnAimdTest, start__handshake_rtt_times_line_rate) {
-  EXPECT_EQ(EcnAimd::initial_window(config_, 10 * kMicrosecond, 100000), 100000);    // 0.8 x 125 kB
+  EXPECT_EQ(EcnAimd::initial_window(config_, 10 * kMicrosecond, 100000), 100000);  // 0.8 x 125 kB
   EXPECT_EQ(EcnAimd::initial_window(config_, 25 * kMicrosecond, 400000), 1000000);
   EXPECT_EQ(EcnAimd::initial_window(config_, 10 * kMillisecond, 400000), 1000000);
   start(4);
@@ -56,8 +56,10 @@ TEST_F(EcnAimdTest, windows__sum_and_limits) {
       const std::uint32_t p = rng.below(n);
       EcnAimd::Path& path = paths_[p];
       path.used_fully |= rng.below(2) != 0;
-      if (rng.below(5) == 0) EcnAimd::on_loss(conn_, path, 1 + rng.below(4096));
-      else round(p, rng.below(100), rng.below(10) == 0 ? rng.below(100) : 0, rng.below(100000));
+      if (rng.below(5) == 0)
+        EcnAimd::on_loss(conn_, path, 1 + rng.below(4096));
+      else
+        round(p, rng.below(100), rng.below(10) == 0 ? rng.below(100) : 0, rng.below(100000));
       ASSERT_EQ(conn_.window, sum());
       ASSERT_GE(path.window, conn_.packet);
       ASSERT_LE(conn_.window, config_.max_window);
@@ -104,7 +106,8 @@ TEST_F(EcnAimdTest, on_ack__once_per_round) {
   EXPECT_EQ(paths_[0].round_end, PathSeq{150});
 }
 
-// [MR-8.3.3] [MR-8.3.4] [MR-8.3.5] DCTCP: with everything marked alpha goes to 1 and the window halves.
+// [MR-8.3.3] [MR-8.3.4] [MR-8.3.5] DCTCP: with everything marked alpha goes to 1 and the window
+// halves.
 TEST_F(EcnAimdTest, on_ack__ce_reduces_by_alpha) {
   config_.initial_window = 32 << 20;
   start(2);

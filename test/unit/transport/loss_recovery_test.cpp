@@ -62,7 +62,9 @@ TEST(AckedVector, agrees_with_a_set) {
   for (int n = 0; n < 20000; ++n) {
     const Case c = draw(rng);
     const std::int64_t back = rng.below(10) == 0 ? rng.below(3000) : rng.below(300);
-    const std::int64_t cum = rng.below(2) == 0 ? c.floor - back : c.floor + rng.below(static_cast<std::uint32_t>(c.next - c.floor) + 1);
+    const std::int64_t cum =
+        rng.below(2) == 0 ? c.floor - back
+                          : c.floor + rng.below(static_cast<std::uint32_t>(c.next - c.floor) + 1);
     (cum > c.floor ? above : below) += 1;
     PathAck a;
     a.epoch = 3;
@@ -78,7 +80,8 @@ TEST(AckedVector, agrees_with_a_set) {
     }
     SackVector out;
     ASSERT_EQ(acked_vector(c.w, a, 3, out), AckCheck::kOk);
-    ASSERT_EQ(out, vector_of(acked, c.floor)) << "floor " << c.floor << " cum " << cum << " next " << c.next;
+    ASSERT_EQ(out, vector_of(acked, c.floor))
+        << "floor " << c.floor << " cum " << cum << " next " << c.next;
   }
   EXPECT_GT(above, 1000U);
   EXPECT_GT(below, 1000U);
@@ -141,7 +144,8 @@ TEST(LostVector, agrees_with_a_set) {
       if (later >= (ripe ? 1 : threshold)) lost.insert(x);
     }
     lost_total += lost.size();
-    ASSERT_EQ(lost_vector(c.w, vector_of(acked, c.floor), threshold, ripe), vector_of(lost, c.floor))
+    ASSERT_EQ(lost_vector(c.w, vector_of(acked, c.floor), threshold, ripe),
+              vector_of(lost, c.floor))
         << "threshold " << threshold << " ripe " << ripe;
   }
   EXPECT_GT(lost_total, 100000U);

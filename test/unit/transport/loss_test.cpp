@@ -4,7 +4,9 @@
 namespace metaroce::test {
 namespace {
 
-struct Totals { std::uint64_t resent = 0, lost = 0, spurious = 0, raised = 0, data = 0; };
+struct Totals {
+  std::uint64_t resent = 0, lost = 0, spurious = 0, raised = 0, data = 0;
+};
 
 template <typename Setup>
 Totals sweep(Setup&& setup, std::uint64_t seeds = 200, Nanos probe_floor = 100 * kMicrosecond) {
@@ -45,7 +47,8 @@ TEST(Loss, independent_resends_what_was_lost) {
     if (::testing::Test::HasFailure()) return;
     sum.lost += t.lost;
     sum.resent += t.resent;
-    std::printf("loss %5.1f %%: data %lu lost %lu resent %lu ratio %.3f\n", ppm / 1e4, t.data, t.lost, t.resent,
+    std::printf("loss %5.1f %%: data %lu lost %lu resent %lu ratio %.3f\n", ppm / 1e4, t.data,
+                t.lost, t.resent,
                 t.lost == 0 ? 0.0 : static_cast<double>(t.resent) / static_cast<double>(t.lost));
   }
   ASSERT_GT(sum.lost, 1000U);
@@ -54,34 +57,54 @@ TEST(Loss, independent_resends_what_was_lost) {
 }
 
 TEST(Loss, bursts_finish) {
-  const Totals t = sweep([](World& w) { w.ab.faults.burst_ppm = 3000; w.ab.faults.burst_length = 20; });
+  const Totals t = sweep([](World& w) {
+    w.ab.faults.burst_ppm = 3000;
+    w.ab.faults.burst_length = 20;
+  });
   EXPECT_GT(t.lost, 1000U);
 }
 
 TEST(Loss, duplication_places_once) {
-  sweep([](World& w) { w.ab.faults.duplicate_ppm = w.ba.faults.duplicate_ppm = 100000; w.ab.faults.loss_ppm = 10000; });
+  sweep([](World& w) {
+    w.ab.faults.duplicate_ppm = w.ba.faults.duplicate_ppm = 100000;
+    w.ab.faults.loss_ppm = 10000;
+  });
 }
 
 TEST(Loss, reordering_across_paths_is_not_loss) {
   // The slowest of 16 paths has 115 us more round trip: probe timeouts stay out of the way.
-  const Totals t = sweep([](World& w) { w.ab.faults.path_skew = 7 * kMicrosecond; }, 200, kMillisecond);
+  const Totals t =
+      sweep([](World& w) { w.ab.faults.path_skew = 7 * kMicrosecond; }, 200, kMillisecond);
   EXPECT_EQ(t.resent, 0U);
 }
 
 TEST(Loss, reordering_inside_a_path_finishes) {
-  const Totals t = sweep([](World& w) { w.ab.faults.reorder_ppm = 50000; w.ab.faults.loss_ppm = 5000; });
+  const Totals t = sweep([](World& w) {
+    w.ab.faults.reorder_ppm = 50000;
+    w.ab.faults.loss_ppm = 5000;
+  });
   EXPECT_GT(t.raised, 100U) << "the threshold must rise under reordering inside a path";
 }
 
 TEST(Loss, ce_marks_everywhere_finish) {
-  sweep([](World& w) { w.ab.faults.ce_ppm = 300000; w.ab.faults.loss_ppm = 10000; }, 50);
+  sweep(
+      [](World& w) {
+        w.ab.faults.ce_ppm = 300000;
+        w.ab.faults.loss_ppm = 10000;
+      },
+      50);
 }
 
 TEST(Loss, everything_at_once_finishes) {
   sweep([](World& w) {
-    w.ab.faults = w.ba.faults = LinkFaults{.loss_ppm = 20000, .duplicate_ppm = 20000, .reorder_ppm = 20000,
-                                           .path_skew = 3 * kMicrosecond, .burst_ppm = 500, .burst_length = 30,
-                                           .ce_ppm = 20000, .corrupt_ppm = 0};
+    w.ab.faults = w.ba.faults = LinkFaults{.loss_ppm = 20000,
+                                           .duplicate_ppm = 20000,
+                                           .reorder_ppm = 20000,
+                                           .path_skew = 3 * kMicrosecond,
+                                           .burst_ppm = 500,
+                                           .burst_length = 30,
+                                           .ce_ppm = 20000,
+                                           .corrupt_ppm = 0};
   });
 }
 

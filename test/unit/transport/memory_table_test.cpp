@@ -30,13 +30,17 @@ class MemoryTableTest : public ::testing::Test {
 TEST_F(MemoryTableTest, translate__needs_key_domain_and_rights) {
   EXPECT_EQ(at(0x7000, 4096), AccessError::kNone);
   EXPECT_EQ(out_, bytes_.data());
-  EXPECT_EQ(table_.translate(key_ ^ 1, 3, kAccessRemoteWrite, 0x7000, 1, out_), AccessError::kBadKey);
-  EXPECT_EQ(table_.translate(key_ ^ (1U << MemoryTable::kRandomBits), 3, 0, 0x7000, 1, out_), AccessError::kBadKey);
+  EXPECT_EQ(table_.translate(key_ ^ 1, 3, kAccessRemoteWrite, 0x7000, 1, out_),
+            AccessError::kBadKey);
+  EXPECT_EQ(table_.translate(key_ ^ (1U << MemoryTable::kRandomBits), 3, 0, 0x7000, 1, out_),
+            AccessError::kBadKey);
   EXPECT_EQ(table_.translate(0xffffffff, 3, 0, 0x7000, 1, out_), AccessError::kBadKey);
   EXPECT_EQ(table_.translate(key_, 4, kAccessRemoteWrite, 0x7000, 1, out_), AccessError::kBadKey);
   EXPECT_EQ(table_.translate(key_, 3, kAccessRemoteRead, 0x7000, 1, out_), AccessError::kAccess);
-  EXPECT_EQ(table_.translate(key_, 3, kAccessRemoteWrite | kAccessRemoteAtomic, 0x7000, 1, out_), AccessError::kAccess);
-  EXPECT_EQ(table_.translate(0, 3, 0, 0, 0, out_), AccessError::kBadKey) << "an empty slot has no key";
+  EXPECT_EQ(table_.translate(key_, 3, kAccessRemoteWrite | kAccessRemoteAtomic, 0x7000, 1, out_),
+            AccessError::kAccess);
+  EXPECT_EQ(table_.translate(0, 3, 0, 0, 0, out_), AccessError::kBadKey)
+      << "an empty slot has no key";
 }
 
 // [MR-4.5.4]
@@ -56,9 +60,11 @@ TEST_F(MemoryTableTest, translate__bounds_without_wrap_around) {
 TEST_F(MemoryTableTest, translate__region_at_the_end_of_the_address_space) {
   const std::uint32_t key = 3U << MemoryTable::kRandomBits;
   ASSERT_TRUE(add(key, 0xfffffffffffff000ULL, 4096, kAccessRemoteWrite));
-  EXPECT_EQ(table_.translate(key, 3, kAccessRemoteWrite, 0xffffffffffffffffULL, 1, out_), AccessError::kNone);
+  EXPECT_EQ(table_.translate(key, 3, kAccessRemoteWrite, 0xffffffffffffffffULL, 1, out_),
+            AccessError::kNone);
   EXPECT_EQ(out_, bytes_.data() + 4095);
-  EXPECT_EQ(table_.translate(key, 3, kAccessRemoteWrite, 0xffffffffffffffffULL, 2, out_), AccessError::kBounds);
+  EXPECT_EQ(table_.translate(key, 3, kAccessRemoteWrite, 0xffffffffffffffffULL, 2, out_),
+            AccessError::kBounds);
   EXPECT_EQ(table_.translate(key, 3, kAccessRemoteWrite, 0, 1, out_), AccessError::kBounds);
 }
 

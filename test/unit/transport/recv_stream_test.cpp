@@ -41,9 +41,10 @@ TEST(RecvStream, classify__agrees_with_a_set) {
     for (int step = 0; step < 20000; ++step) {
       const std::int64_t spn = cum - 20 + rng.below(rng.below(4) == 0 ? 2 * window : 60);
       const StreamSeq n{static_cast<std::uint32_t>(spn)};
-      const RecvStream::Window want = spn < cum || seen.count(spn) != 0 ? RecvStream::Window::kDuplicate
-                                      : spn >= cum + window             ? RecvStream::Window::kBeyond
-                                                                        : RecvStream::Window::kNew;
+      const RecvStream::Window want = spn < cum || seen.count(spn) != 0
+                                          ? RecvStream::Window::kDuplicate
+                                      : spn >= cum + window ? RecvStream::Window::kBeyond
+                                                            : RecvStream::Window::kNew;
       ASSERT_EQ(s.classify(n), want) << spn - cum;
       if (want != RecvStream::Window::kNew) continue;
       s.mark(n);
@@ -108,7 +109,9 @@ TEST(RecvStream, slot__agrees_with_a_queue) {
       RecvSlot* slot = s.slot(RecvNumber{r});
       const bool there = r - completed < posted - completed;
       ASSERT_EQ(slot != nullptr, there) << r;
-      if (there) { ASSERT_EQ(slot->wr_id, r); }
+      if (there) {
+        ASSERT_EQ(slot->wr_id, r);
+      }
     }
   }
 }
@@ -134,10 +137,12 @@ TEST(RecvStream, credit_push_due__when_little_is_left) {
 TEST(RecvStream, held__ripe_in_order) {
   RecvStream s;
   s.start(params(0xfffffffd));
-  for (const std::uint32_t spn : {3U, 0xffffffffU, 1U}) s.hold(HeldPacket{StreamSeq{spn}, spn & 7, 1, 0, 0});
+  for (const std::uint32_t spn : {3U, 0xffffffffU, 1U})
+    s.hold(HeldPacket{StreamSeq{spn}, spn & 7, 1, 0, 0});
   EXPECT_TRUE(s.holds_any());
   EXPECT_EQ(s.ripe(), nullptr);
-  for (const std::uint32_t spn : {0xfffffffdU, 0xfffffffeU, 0xffffffffU, 0U, 1U}) s.mark(StreamSeq{spn});
+  for (const std::uint32_t spn : {0xfffffffdU, 0xfffffffeU, 0xffffffffU, 0U, 1U})
+    s.mark(StreamSeq{spn});
   s.advance();
   ASSERT_NE(s.ripe(), nullptr);
   EXPECT_EQ(s.ripe()->spn, StreamSeq{0xffffffff});

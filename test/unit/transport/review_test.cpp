@@ -9,8 +9,8 @@ namespace {
 
 constexpr std::uint32_t kSrcKey = (1 << 12) | 5, kDstKey = (2 << 12) | 9;
 
-WorkRequest write_of(const World& w, std::uint32_t stream, const Host::Memory& src, const Host::Memory& dst,
-                     std::uint32_t length, std::uint64_t id = 1) {
+WorkRequest write_of(const World& w, std::uint32_t stream, const Host::Memory& src,
+                     const Host::Memory& dst, std::uint32_t length, std::uint64_t id = 1) {
   WorkRequest r{};
   r.wr_id = id;
   r.op = static_cast<std::uint8_t>(WorkOp::kWrite);
@@ -24,14 +24,15 @@ WorkRequest write_of(const World& w, std::uint32_t stream, const Host::Memory& s
   return r;
 }
 
-WorkRequest send_of(const World& w, std::uint32_t stream, const Host::Memory& src, std::uint32_t length,
-                    std::uint64_t id = 1) {
+WorkRequest send_of(const World& w, std::uint32_t stream, const Host::Memory& src,
+                    std::uint32_t length, std::uint64_t id = 1) {
   WorkRequest r = write_of(w, stream, src, src, length, id);
   r.op = static_cast<std::uint8_t>(WorkOp::kSend);
   return r;
 }
 
-WorkRequest receive_of(const World& w, std::uint32_t stream, const Host::Memory& dst, std::uint32_t length) {
+WorkRequest receive_of(const World& w, std::uint32_t stream, const Host::Memory& dst,
+                       std::uint32_t length) {
   WorkRequest r{};
   r.stream = w.handle(stream);
   r.local_addr = dst.va;
@@ -44,9 +45,11 @@ wire::Type type_of(const Frame& f) { return static_cast<wire::Type>(f.bytes[0] &
 
 struct Pair {
   explicit Pair(const WorldOptions& o)
-      : w(o), src(w.a.add_memory(1 << 16, kSrcKey, kAccessLocalWrite)),
+      : w(o),
+        src(w.a.add_memory(1 << 16, kSrcKey, kAccessLocalWrite)),
         dst(w.b.add_memory(1 << 16, kDstKey, kAccessLocalWrite | kAccessRemoteWrite)) {
-    for (std::size_t i = 0; i < src.bytes.size(); ++i) src.bytes[i] = static_cast<std::uint8_t>(mix64(i) | 1);
+    for (std::size_t i = 0; i < src.bytes.size(); ++i)
+      src.bytes[i] = static_cast<std::uint8_t>(mix64(i) | 1);
   }
   void run(Nanos t, Nanos step = 20 * kMicrosecond) {
     for (const Nanos end = w.now + t; w.now < end;) w.step(step);
@@ -92,8 +95,8 @@ TEST(Review, probe_reply__opens_the_path) {
   p.w.ba.drop_if = [](const Frame& f) { return type_of(f) != wire::Type::kProbeReply; };
   const auto stuck = [&] {
     const auto* c = p.w.a.tx.conn(ConnIndex{1});
-    return p.w.a.sent_completions.size() == 1 && c->unresolved == 0 && c->waiting == 0 && !c->paths[0].suspect &&
-           c->paths[0].counters.timeouts != 0;
+    return p.w.a.sent_completions.size() == 1 && c->unresolved == 0 && c->waiting == 0 &&
+           !c->paths[0].suspect && c->paths[0].counters.timeouts != 0;
   };
   ASSERT_TRUE(p.w.run_until(stuck, 500 * kMillisecond));
   p.w.ba.drop_if = nullptr;
@@ -115,7 +118,8 @@ TEST(Review, port_change__twice_while_idle) {
   Pair p(o);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(p.w.a.to_tx(change_port()).ok);
   ASSERT_TRUE(p.w.a.sends.push(write_of(p.w, 0, p.src, p.dst, 5000)));
-  EXPECT_TRUE(p.w.run_until([&] { return p.w.a.sent_completions.size() == 1; }, 100 * kMillisecond));
+  EXPECT_TRUE(
+      p.w.run_until([&] { return p.w.a.sent_completions.size() == 1; }, 100 * kMillisecond));
 }
 
 // Nor may a second change come before the peer has seen the first.
@@ -130,9 +134,11 @@ TEST(Review, port_change__again_while_the_first_is_unseen) {
   ASSERT_TRUE(p.w.a.to_tx(change_port()).ok);
   p.run(5 * kMillisecond);
   p.w.ab.drop_if = nullptr;
-  EXPECT_TRUE(p.w.run_until([&] { return p.w.a.sent_completions.size() == 1; }, 500 * kMillisecond));
+  EXPECT_TRUE(
+      p.w.run_until([&] { return p.w.a.sent_completions.size() == 1; }, 500 * kMillisecond));
   ASSERT_TRUE(p.w.a.sends.push(write_of(p.w, 0, p.src, p.dst, 100)));
-  EXPECT_TRUE(p.w.run_until([&] { return p.w.a.sent_completions.size() == 2; }, 500 * kMillisecond));
+  EXPECT_TRUE(
+      p.w.run_until([&] { return p.w.a.sent_completions.size() == 2; }, 500 * kMillisecond));
   EXPECT_GE(p.w.a.tx.counters().epoch_changes, 1U);
   EXPECT_FALSE(p.w.a.tx.conn(ConnIndex{1})->paths[0].draining);
 }
@@ -191,7 +197,8 @@ TEST(Review, remove_region__held_by_a_port_blocks_nobody_else) {
   p.w.a.tx.poll(p.w.now);
   TxToControl e;
   bool done = false;
-  while (p.w.a.queues.tx_to_control.pop(e)) done |= e.kind == TxToControlKind::kResult && e.result.ok;
+  while (p.w.a.queues.tx_to_control.pop(e))
+    done |= e.kind == TxToControlKind::kResult && e.result.ok;
   EXPECT_TRUE(done);
 }
 
@@ -202,9 +209,11 @@ TEST(Review, submissions__packets_ahead_stay_comparable) {
   o.send_depth = 2048;
   World w(o);
   constexpr std::size_t kLength = std::size_t{1} << 31;
-  void* zeros = mmap(nullptr, kLength, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* zeros =
+      mmap(nullptr, kLength, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   ASSERT_NE(zeros, MAP_FAILED);
-  RegionParams region{kSrcKey, ClientId{1}, 1, 0x1000, static_cast<std::uint8_t*>(zeros), kLength, 0};
+  RegionParams region{kSrcKey, ClientId{1}, 1, 0x1000, static_cast<std::uint8_t*>(zeros), kLength,
+                      0};
   Command k;
   k.kind = CommandKind::kAddRegion;
   k.region = &region;
@@ -241,7 +250,8 @@ TEST(Review, credit_probe__does_not_insist_on_a_dead_path) {
   ASSERT_TRUE(p.w.b.receives.push(receive_of(p.w, 0, p.dst, 100)));
   p.run(2 * kMillisecond);
   p.w.ba.drop_if = on_dead_path;
-  EXPECT_TRUE(p.w.run_until([&] { return p.w.a.sent_completions.size() == 1; }, 300 * kMillisecond));
+  EXPECT_TRUE(
+      p.w.run_until([&] { return p.w.a.sent_completions.size() == 1; }, 300 * kMillisecond));
 }
 
 // Requests that wait for a peer's receives leave room in the pool for other clients.
@@ -251,7 +261,8 @@ TEST(Review, work_pool__one_client_does_not_take_all) {
   o.config.max_clients = 4;
   o.send_depth = 128;
   Pair p(o);
-  for (std::uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(p.w.a.sends.push(send_of(p.w, 0, p.src, 100, i)));
+  for (std::uint64_t i = 0; i < 100; ++i)
+    ASSERT_TRUE(p.w.a.sends.push(send_of(p.w, 0, p.src, 100, i)));
   p.run(kMillisecond);
   SpscRing<WorkRequest> sends(16);
   ClientParams client{ClientId{2}, sends.consumer()};
@@ -302,7 +313,8 @@ TEST(Review, bad_stream__is_a_remote_invalid_request) {
   ASSERT_TRUE(p.w.b.to_rx(k).ok);
   ASSERT_TRUE(p.w.a.sends.push(write_of(p.w, 0, p.src, p.dst, 100)));
   ASSERT_TRUE(p.w.run_until([&] { return p.w.a.sent_completions.size() == 1; }, 20 * kMillisecond));
-  EXPECT_EQ(p.w.a.sent_completions[0].status, static_cast<std::uint8_t>(WorkStatus::kRemoteInvalidRequest));
+  EXPECT_EQ(p.w.a.sent_completions[0].status,
+            static_cast<std::uint8_t>(WorkStatus::kRemoteInvalidRequest));
 }
 
 // Takes the frames of one message off the link, for the test to change and deliver.
@@ -329,7 +341,8 @@ TEST(Review, length__above_the_longest_message_fails) {
   Pair p(WorldOptions{});
   std::vector<Frame> frames = capture(p, write_of(p.w, 0, p.src, p.dst, 2000));
   ASSERT_EQ(frames.size(), 2U);
-  for (Frame& f : frames) reinterpret_cast<wire::Write*>(f.bytes.data())->message_length = (1U << 31) + 1;
+  for (Frame& f : frames)
+    reinterpret_cast<wire::Write*>(f.bytes.data())->message_length = (1U << 31) + 1;
   deliver(p, frames);
   EXPECT_EQ(p.w.b.placed, 0U);
   EXPECT_GE(p.w.b.rx.counters().drops.n[static_cast<std::size_t>(DropReason::kLength)], 1U);

@@ -15,8 +15,8 @@ TEST(Rtt, sample__first_then_smoothed) {
   // rttvar = 4000: srtt + 4 * rttvar + ack delay.
   EXPECT_EQ(r.probe_timeout(0, 0, 0), 8000 + 16000);
   r.sample(16000);
-  EXPECT_EQ(r.srtt(), 9000);                               // + 8000 / 8
-  EXPECT_EQ(r.probe_timeout(0, 0, 0), 9000 + 4 * 5000);    // 4000 + (8000 - 4000) / 4
+  EXPECT_EQ(r.srtt(), 9000);                             // + 8000 / 8
+  EXPECT_EQ(r.probe_timeout(0, 0, 0), 9000 + 4 * 5000);  // 4000 + (8000 - 4000) / 4
   r.sample(1000);
   EXPECT_EQ(r.srtt(), 8000);
   EXPECT_EQ(r.probe_timeout(0, 0, 0), 8000 + 4 * 5750);
@@ -36,7 +36,8 @@ TEST(Rtt, probe_timeout__floor_granularity_and_fallback) {
   EXPECT_EQ(r.probe_timeout(0, 25, 100), 2 * 100 + 25);
   EXPECT_EQ(r.probe_timeout(200000, 25, 100), 200000);
   for (int i = 0; i < 100; ++i) r.sample(5000);
-  EXPECT_EQ(r.probe_timeout(0, 25, 100), 5000 + kMicrosecond + 25);  // no variation: the timer's grain
+  EXPECT_EQ(r.probe_timeout(0, 25, 100),
+            5000 + kMicrosecond + 25);  // no variation: the timer's grain
   EXPECT_EQ(r.probe_timeout(200 * kMicrosecond, 25, 100), 200 * kMicrosecond);
 }
 

@@ -17,7 +17,10 @@ struct Model {
   std::set<std::int64_t> seen;  // within [cum - 256, cum + 256)
   std::uint32_t late = 0, received = 0, ce = 0;
 
-  void start(std::int64_t initial) { cum = initial; highest = initial - 1; }
+  void start(std::int64_t initial) {
+    cum = initial;
+    highest = initial - 1;
+  }
   void settle() {
     while (seen.count(cum) != 0) ++cum;
     while (!seen.empty() && *seen.begin() < cum - 256) seen.erase(seen.begin());
@@ -56,7 +59,10 @@ TEST(RxPath, accept__agrees_with_a_set) {
     path.start(PathSeq{static_cast<std::uint32_t>(initial)});
     Model model;
     model.start(initial);
-    struct Packet { std::int64_t pseq; std::uint8_t delta; };
+    struct Packet {
+      std::int64_t pseq;
+      std::uint8_t delta;
+    };
     std::vector<Packet> flying;
     std::int64_t next = initial, floor = initial;
     const std::uint32_t loss = rng.below(300000), spread = 1 + rng.below(seed % 3 == 0 ? 400 : 40);
@@ -70,7 +76,8 @@ TEST(RxPath, accept__agrees_with_a_set) {
         if (rng.chance_ppm(50000)) flying.push_back(p);
         continue;
       }
-      const std::size_t at = rng.below(std::min<std::uint32_t>(static_cast<std::uint32_t>(flying.size()), spread));
+      const std::size_t at =
+          rng.below(std::min<std::uint32_t>(static_cast<std::uint32_t>(flying.size()), spread));
       const Packet p = flying[at];
       if (!rng.chance_ppm(100000)) flying.erase(flying.begin() + static_cast<std::ptrdiff_t>(at));
       const PathSeq pseq{static_cast<std::uint32_t>(p.pseq)};
@@ -109,10 +116,12 @@ TEST(RxPath, raise_floor__far_jumps_agree_with_a_set) {
     model.raise_floor(at, delta);
     ASSERT_EQ(path.accept(pseq, WireTime{}, false, 0), model.accept(at, false)) << step;
     ASSERT_EQ(path.cum().v, static_cast<std::uint32_t>(model.cum)) << step;
-    for (unsigned i = 0; i < 256; ++i) ASSERT_EQ(path.sack().test(i), model.seen.count(model.cum + i) != 0);
+    for (unsigned i = 0; i < 256; ++i)
+      ASSERT_EQ(path.sack().test(i), model.seen.count(model.cum + i) != 0);
     // What lies behind is repeated exactly when the model remembers it.
     const std::int64_t back = model.cum - 1 - rng.below(300);
-    ASSERT_EQ(path.accept(PathSeq{static_cast<std::uint32_t>(back)}, WireTime{}, false, 0), model.accept(back, false));
+    ASSERT_EQ(path.accept(PathSeq{static_cast<std::uint32_t>(back)}, WireTime{}, false, 0),
+              model.accept(back, false));
     ASSERT_EQ(path.late(), static_cast<std::uint16_t>(model.late)) << step;
   }
 }
@@ -164,10 +173,14 @@ TEST(RxPath, classify__current_next_old_bad) {
     unsigned bad = 0;
     for (unsigned x = 0; x < 256; ++x) {
       const auto c = p.classify(static_cast<std::uint8_t>(x));
-      if (x == e) EXPECT_EQ(c, RxPath::Epoch::kCurrent);
-      else if (x == static_cast<std::uint8_t>(e + 1)) EXPECT_EQ(c, RxPath::Epoch::kNext);
-      else if (x == static_cast<std::uint8_t>(e - 1)) EXPECT_EQ(c, RxPath::Epoch::kOld);
-      else bad += c == RxPath::Epoch::kBad ? 1 : 0;
+      if (x == e)
+        EXPECT_EQ(c, RxPath::Epoch::kCurrent);
+      else if (x == static_cast<std::uint8_t>(e + 1))
+        EXPECT_EQ(c, RxPath::Epoch::kNext);
+      else if (x == static_cast<std::uint8_t>(e - 1))
+        EXPECT_EQ(c, RxPath::Epoch::kOld);
+      else
+        bad += c == RxPath::Epoch::kBad ? 1 : 0;
     }
     EXPECT_EQ(bad, 253U);
     p.begin_epoch(static_cast<std::uint8_t>(e + 1), PathSeq{static_cast<std::uint32_t>(round)}, 0);
@@ -198,8 +211,8 @@ TEST(RxPath, write_block__bytes) {
   std::uint8_t out[64];
   p.accept(PathSeq{0x01020300}, WireTime{0x0a0b0c0d}, false, 64000);
   ASSERT_EQ(p.write_block(out, PathId{7}, 64000 + 64 * 0x1234), 32U);  // nothing above cum: no SACK
-  const std::uint8_t plain[32] = {7,    0,    0,    0,    1, 2, 3, 1, 1, 2, 3, 0, 0x0a, 0x0b, 0x0c, 0x0d,
-                                  0x12, 0x34, 0,    0,    0, 0, 0, 0, 0, 0, 0, 0, 0,    0,    0,    1};
+  const std::uint8_t plain[32] = {7,    0,    0, 0, 1, 2, 3, 1, 1, 2, 3, 0, 0x0a, 0x0b, 0x0c, 0x0d,
+                                  0x12, 0x34, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,    0,    0,    1};
   EXPECT_EQ(std::memcmp(out, plain, 32), 0);
 
   p.accept(PathSeq{0x01020303}, WireTime{0x11223344}, true, 64000);   // cum + 2

@@ -13,7 +13,8 @@ WorldOptions options(std::uint32_t streams = 1, std::uint32_t paths = 4) {
   return o;
 }
 
-// ---- retriable NACKs ------------------------------------------------------------------------------
+// ---- retriable NACKs
+// ------------------------------------------------------------------------------
 
 // [MR-6.3.3] [MR-6.3.6] [MR-6.3.7] Without credit nothing is sent; posted receives are announced.
 TEST(RxRole, credit__late_receives_start_the_sender) {
@@ -67,7 +68,8 @@ TEST(RxRole, rnr__absorbed_when_receives_are_posted_late) {
   // Only the named packet is tried again, once per wait of 100 us. [MR-6.5.5]
   EXPECT_LE(p.a.tx.counters().data_packets - before, 110U);
   EXPECT_GE(p.a.tx.counters().data_packets - before, 50U);
-  EXPECT_EQ(p.a.tx.counters().lost_packets, 0U) << "a reject is not a loss";  // [MR-6.5.4] [MR-8.3.9]
+  EXPECT_EQ(p.a.tx.counters().lost_packets, 0U)
+      << "a reject is not a loss";  // [MR-6.5.4] [MR-8.3.9]
   for (std::uint64_t i = 0; i < 10; ++i) p.receive(i, 4096, i * 4096);
   ASSERT_TRUE(p.finish(10));
   for (std::uint64_t i = 0; i < 10; ++i) {
@@ -177,7 +179,9 @@ TEST(RxRole, stream_window__absorbed) {
   p.config.spn_window = 2048;
   p.add_stream(p.a, 0);
   std::uint64_t n = 0;
-  p.ab.drop_if = [&](const Frame& f) { return Pair::is(f, wire::Type::kData) && n++ == 0; };  // the first: a hole
+  p.ab.drop_if = [&](const Frame& f) {
+    return Pair::is(f, wire::Type::kData) && n++ == 0;
+  };  // the first: a hole
   p.write(1, 400000);
   ASSERT_TRUE(p.finish(1));
   EXPECT_GT(p.drops_b(DropReason::kStreamWindow), 0U);
@@ -191,7 +195,8 @@ TEST(RxRole, stream_window__respected_under_loss) {
   o.config.spn_window = 64;
   Pair p(o);
   p.ab.faults.loss_ppm = 50000;
-  for (std::uint64_t i = 0; i < 4; ++i) p.write(i, 200000, i * 200000, static_cast<std::uint32_t>(i % 2));
+  for (std::uint64_t i = 0; i < 4; ++i)
+    p.write(i, 200000, i * 200000, static_cast<std::uint32_t>(i % 2));
   ASSERT_TRUE(p.finish(4));
   EXPECT_EQ(p.drops_b(DropReason::kStreamWindow), 0U);
   EXPECT_TRUE(p.same(0, 800000));
@@ -233,7 +238,8 @@ TEST(RxRole, retriable__lost_nacks_are_harmless) {
   for (std::uint64_t i = 0; i < 200; ++i) EXPECT_TRUE(p.same(i * 1024, 700));
 }
 
-// ---- final NACKs ------------------------------------------------------------------------------------
+// ---- final NACKs
+// ------------------------------------------------------------------------------------
 
 struct Final {
   const char* name;
@@ -246,12 +252,19 @@ struct Final {
 // with its status, the rest is flushed, another stream lives on.
 TEST(RxRole, final__acts_in_order_and_on_one_stream) {
   const Final cases[] = {
-      {"bad key", DropReason::kBadKey, WorkStatus::kRemoteAccess, [](WorkRequest& r) { r.rkey ^= 1; }},
-      {"bounds", DropReason::kBounds, WorkStatus::kRemoteAccess, [](WorkRequest& r) { r.remote_addr += Pair::kBytes - 100; }},
-      {"wrap", DropReason::kBounds, WorkStatus::kRemoteAccess, [](WorkRequest& r) { r.remote_addr = ~std::uint64_t{0} - 3000; }},
-      {"access", DropReason::kAccess, WorkStatus::kRemoteAccess, [](WorkRequest& r) { r.rkey = 0; }},
+      {"bad key", DropReason::kBadKey, WorkStatus::kRemoteAccess,
+       [](WorkRequest& r) { r.rkey ^= 1; }},
+      {"bounds", DropReason::kBounds, WorkStatus::kRemoteAccess,
+       [](WorkRequest& r) { r.remote_addr += Pair::kBytes - 100; }},
+      {"wrap", DropReason::kBounds, WorkStatus::kRemoteAccess,
+       [](WorkRequest& r) { r.remote_addr = ~std::uint64_t{0} - 3000; }},
+      {"access", DropReason::kAccess, WorkStatus::kRemoteAccess,
+       [](WorkRequest& r) { r.rkey = 0; }},
       {"length", DropReason::kLength, WorkStatus::kRemoteInvalidRequest,
-       [](WorkRequest& r) { r.op = static_cast<std::uint8_t>(WorkOp::kSend); r.length = 9000; }},
+       [](WorkRequest& r) {
+         r.op = static_cast<std::uint8_t>(WorkOp::kSend);
+         r.length = 9000;
+       }},
   };
   for (const Final& c : cases) {
     for (const std::uint32_t loss : {0U, 100000U}) {
@@ -264,25 +277,38 @@ TEST(RxRole, final__acts_in_order_and_on_one_stream) {
       for (std::uint64_t i = 0; i < 10; ++i) {
         WorkRequest r = p.request(WorkOp::kWrite, i, 5000, i * 8192);
         if (i == 5) c.spoil(r);
-        if (r.rkey == 0) { r.rkey = readonly.key; r.remote_addr = readonly.va; }
+        if (r.rkey == 0) {
+          r.rkey = readonly.key;
+          r.remote_addr = readonly.va;
+        }
         p.post(r);
         p.write(100 + i, 5000, 262144 + i * 8192, 1);
       }
       ASSERT_TRUE(p.finish(20));
       for (std::uint64_t i = 0; i < 10; ++i) {
-        EXPECT_EQ(p.status(i), i < 5 ? WorkStatus::kSuccess : i == 5 ? c.status : WorkStatus::kFlushed) << i;
+        EXPECT_EQ(p.status(i), i < 5    ? WorkStatus::kSuccess
+                               : i == 5 ? c.status
+                                        : WorkStatus::kFlushed)
+            << i;
         EXPECT_EQ(p.status(100 + i), WorkStatus::kSuccess) << i;
-        if (i < 5) { EXPECT_TRUE(p.same(i * 8192, 5000)); }
+        if (i < 5) {
+          EXPECT_TRUE(p.same(i * 8192, 5000));
+        }
         EXPECT_TRUE(p.same(262144 + i * 8192, 5000));
       }
       // In order, also between success and error.
       std::uint64_t next = 0;
       for (const auto& done : p.a.sent_completions)
-        if (done.wr_id < 100) { EXPECT_EQ(done.wr_id, next++); }
+        if (done.wr_id < 100) {
+          EXPECT_EQ(done.wr_id, next++);
+        }
       EXPECT_GT(p.drops_b(c.drop), 0U);
-      EXPECT_TRUE(std::all_of(readonly.bytes.begin(), readonly.bytes.end(), [](auto x) { return x == 0; }));
-      ASSERT_EQ(std::count_if(p.a.events.begin(), p.a.events.end(),
-                              [](const auto& e) { return e.kind == TxToControlKind::kStreamFailed; }), 1);
+      EXPECT_TRUE(
+          std::all_of(readonly.bytes.begin(), readonly.bytes.end(), [](auto x) { return x == 0; }));
+      ASSERT_EQ(
+          std::count_if(p.a.events.begin(), p.a.events.end(),
+                        [](const auto& e) { return e.kind == TxToControlKind::kStreamFailed; }),
+          1);
       p.run_for(10 * kMillisecond);
       EXPECT_TRUE(p.a.tx.quiet());
       // [MR-6.6.1] Nothing at or above the failing packet is placed.
@@ -353,7 +379,9 @@ TEST(RxRole, remove_region__under_a_held_packet) {
   Pair p(o);
   auto& other = p.b.add_memory(4096, (3U << 12) | 1, kAccessLocalWrite | kAccessRemoteWrite);
   bool hole = true;
-  p.ab.drop_if = [&](const Frame& f) { return hole && Pair::is(f, wire::Type::kData) && Pair::data(f).spn == p.options.initial_spn; };
+  p.ab.drop_if = [&](const Frame& f) {
+    return hole && Pair::is(f, wire::Type::kData) && Pair::data(f).spn == p.options.initial_spn;
+  };
   p.write(1, 100);
   WorkRequest r = p.request(WorkOp::kWrite, 2, 100);
   r.rkey = other.key;
@@ -370,7 +398,8 @@ TEST(RxRole, remove_region__under_a_held_packet) {
   EXPECT_TRUE(p.same(0, 100));
 }
 
-// ---- ordered packets ----------------------------------------------------------------------------------
+// ---- ordered packets
+// ----------------------------------------------------------------------------------
 
 // [MR-6.4.1] [MR-6.4.2] [MR-6.4.3] At each step: when the last byte of a Write is visible, so is
 // everything before it.
@@ -384,7 +413,10 @@ TEST(RxRole, ordered__last_byte_after_everything_before_it) {
     p.ab.faults.loss_ppm = 30000;
     p.ab.faults.path_skew = 6 * kMicrosecond;
     Rng rng(seed);
-    struct Piece { std::size_t at, n; bool seen = false; };
+    struct Piece {
+      std::size_t at, n;
+      bool seen = false;
+    };
     std::array<std::vector<Piece>, 2> streams;
     std::size_t at = 0;
     for (std::uint64_t i = 0; i < 80; ++i) {
@@ -393,20 +425,23 @@ TEST(RxRole, ordered__last_byte_after_everything_before_it) {
       p.write(i, n, at, static_cast<std::uint32_t>(i % 2));
       at += n + rng.below(9);
     }
-    ASSERT_TRUE(p.run_until([&] {
-      for (auto& pieces : streams) {
-        bool all_before = true;
-        for (auto& piece : pieces) {
-          if (!piece.seen && p.dst.bytes[piece.at + piece.n - 1] != 0) {
-            EXPECT_TRUE(all_before) << "visible before an earlier Write: " << p.replay();
-            EXPECT_TRUE(p.same(piece.at, piece.n)) << "last byte before the others: " << p.replay();
-            piece.seen = true;
+    ASSERT_TRUE(p.run_until(
+        [&] {
+          for (auto& pieces : streams) {
+            bool all_before = true;
+            for (auto& piece : pieces) {
+              if (!piece.seen && p.dst.bytes[piece.at + piece.n - 1] != 0) {
+                EXPECT_TRUE(all_before) << "visible before an earlier Write: " << p.replay();
+                EXPECT_TRUE(p.same(piece.at, piece.n))
+                    << "last byte before the others: " << p.replay();
+                piece.seen = true;
+              }
+              all_before = all_before && piece.seen;
+            }
           }
-          all_before = all_before && piece.seen;
-        }
-      }
-      return p.a.sent_completions.size() == 80;
-    }, kSecond));
+          return p.a.sent_completions.size() == 80;
+        },
+        kSecond));
     held += p.b.rx.counters().held;
   }
   EXPECT_GT(held, 100U) << "nothing was ever out of order";
@@ -423,7 +458,8 @@ TEST(RxRole, ordered__flag_only_on_last_packets_of_ordered_streams) {
     p.ab.drop_if = [&](const Frame& f) {
       if (!Pair::is(f, wire::Type::kData)) return false;
       const bool ord = (f.bytes[1] & wire::kFlagOrd) != 0;
-      EXPECT_EQ(ord, ordered && Pair::data(f).code() == wire::Op::kWrite && (Pair::data(f).op & wire::kOpLast) != 0);
+      EXPECT_EQ(ord, ordered && Pair::data(f).code() == wire::Op::kWrite &&
+                         (Pair::data(f).op & wire::kOpLast) != 0);
       set += ord ? 1 : 0;
       return false;
     };
@@ -434,7 +470,8 @@ TEST(RxRole, ordered__flag_only_on_last_packets_of_ordered_streams) {
   }
 }
 
-// ---- messages -----------------------------------------------------------------------------------------
+// ---- messages
+// -----------------------------------------------------------------------------------------
 
 // [MR-3.4.10] [MR-4.5.5] No key, no address: nothing is touched.
 TEST(RxRole, zero_length__of_every_operation) {
@@ -458,7 +495,8 @@ TEST(RxRole, zero_length__of_every_operation) {
 TEST(RxRole, receive__length_and_immediate) {
   Pair p(options());
   for (std::uint64_t i = 0; i < 3; ++i) p.receive(10 + i, 4096, i * 8192);
-  for (std::uint64_t i = 0; i < 4; ++i) p.post(p.request(static_cast<WorkOp>(i), i, 2000 + static_cast<std::uint32_t>(i), i * 8192));
+  for (std::uint64_t i = 0; i < 4; ++i)
+    p.post(p.request(static_cast<WorkOp>(i), i, 2000 + static_cast<std::uint32_t>(i), i * 8192));
   ASSERT_TRUE(p.finish(4));
   ASSERT_TRUE(p.run_until([&] { return p.b.received_completions.size() == 3; }, kMillisecond));
   const auto& c = p.b.received_completions;
@@ -472,9 +510,13 @@ TEST(RxRole, receive__length_and_immediate) {
   EXPECT_EQ(c[2].byte_len, 2003U);
 }
 
-// ---- acknowledgments ----------------------------------------------------------------------------------
+// ---- acknowledgments
+// ----------------------------------------------------------------------------------
 
-struct Block { std::uint8_t path; std::uint32_t cum; };
+struct Block {
+  std::uint8_t path;
+  std::uint32_t cum;
+};
 std::vector<Block> blocks(const Frame& f) {
   std::vector<Block> all;
   const auto& a = *reinterpret_cast<const wire::Ack*>(f.bytes.data());
@@ -487,7 +529,8 @@ std::vector<Block> blocks(const Frame& f) {
   return all;
 }
 
-// [MR-7.1.4] [MR-7.6.3] [MR-7.1.3] The answer to a FLUSH names its path only and returns by its port.
+// [MR-7.1.4] [MR-7.6.3] [MR-7.1.3] The answer to a FLUSH names its path only and returns by its
+// port.
 TEST(RxRole, ack__of_a_flush_stands_alone) {
   Pair p(options(1, 8));
   p.ab.faults.loss_ppm = 50000;
@@ -502,7 +545,8 @@ TEST(RxRole, ack__of_a_flush_stands_alone) {
     if (!Pair::is(f, wire::Type::kAck)) return false;
     const auto all = blocks(f);
     EXPECT_LE(all.size(), Host::Rx::kMaxAckPaths);
-    EXPECT_TRUE(port_path.count(f.src_port) != 0) << "answers leave with a port of the peer's paths";
+    EXPECT_TRUE(port_path.count(f.src_port) != 0)
+        << "answers leave with a port of the peer's paths";
     EXPECT_EQ(port_path[f.src_port], f.bytes[2]);  // [MR-3.3.8]
     alone += all.size() == 1 && all[0].path == f.bytes[2] ? 1 : 0;
     return false;
@@ -536,7 +580,8 @@ TEST(RxRole, ack__stream_blocks_beyond_one_packet) {
   p.ba.drop_if = [&](const Frame& f) {
     if (!Pair::is(f, wire::Type::kAck)) return false;
     const auto& a = *reinterpret_cast<const wire::Ack*>(f.bytes.data());
-    const auto* b = reinterpret_cast<const wire::AckStream*>(f.bytes.data() + f.bytes.size() - a.n_streams * sizeof(wire::AckStream));
+    const auto* b = reinterpret_cast<const wire::AckStream*>(f.bytes.data() + f.bytes.size() -
+                                                             a.n_streams * sizeof(wire::AckStream));
     for (unsigned i = 0; i < a.n_streams; ++i) told.insert(b[i].stream);
     return false;
   };
@@ -562,7 +607,10 @@ TEST(RxRole, probe__reply_copies_and_is_short) {
   q.stream = 0;
   f.src_port = 50001;
   Frame reply;
-  p.ba.drop_if = [&](const Frame& r) { reply = r; return true; };
+  p.ba.drop_if = [&](const Frame& r) {
+    reply = r;
+    return true;
+  };
   p.b.rx.begin_burst(p.now);
   p.b.deliver(f, p.a.ip);
   p.b.rx.end_burst(true);
@@ -575,13 +623,15 @@ TEST(RxRole, probe__reply_copies_and_is_short) {
   EXPECT_EQ(r.kind, 2);
   EXPECT_EQ(r.timestamp_echo, 0x01020304U);
   EXPECT_EQ(reply.src_port, 50001);
-  EXPECT_EQ(p.b.rx.conn(ConnIndex{1})->paths[1].epoch(), 0) << "a probe changes no epoch";  // [MR-9.3.6]
+  EXPECT_EQ(p.b.rx.conn(ConnIndex{1})->paths[1].epoch(), 0)
+      << "a probe changes no epoch";  // [MR-9.3.6]
 }
 
-// ---- closing ------------------------------------------------------------------------------------------
+// ---- closing
+// ------------------------------------------------------------------------------------------
 
-// [MR-6.7.3] [MR-4.3.3] [MR-6.7.5] Stopped in the middle: what is below stays acknowledged, receives
-// are flushed, what comes is refused.
+// [MR-6.7.3] [MR-4.3.3] [MR-6.7.5] Stopped in the middle: what is below stays acknowledged,
+// receives are flushed, what comes is refused.
 TEST(RxRole, stop_stream__mid_flight) {
   Pair p(options());
   for (std::uint64_t i = 0; i < 5; ++i) p.receive(i, 4096, 900000);

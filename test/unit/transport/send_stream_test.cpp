@@ -23,7 +23,8 @@ StreamParams params(std::uint32_t initial_spn, std::uint32_t window = 64, std::u
 }
 
 struct Fixture {
-  explicit Fixture(std::uint32_t initial_spn, std::uint32_t window = 64, std::uint32_t depth = 8) : pool(64) {
+  explicit Fixture(std::uint32_t initial_spn, std::uint32_t window = 64, std::uint32_t depth = 8)
+      : pool(64) {
     s.start(params(initial_spn, window, depth));
   }
   std::uint32_t post(std::uint32_t length, WorkOp op = WorkOp::kWrite) {
@@ -68,7 +69,10 @@ TEST(SendStream, window_open__up_to_the_peers_window) {
   Fixture f(0xffffffe0);
   f.post(200 * kMtu);
   std::uint32_t sent = 0;
-  while (f.s.window_open()) { f.send_one(); ++sent; }
+  while (f.s.window_open()) {
+    f.send_one();
+    ++sent;
+  }
   EXPECT_EQ(sent, 64U);
   f.s.on_acked(StreamSeq{0xffffffe0} + 1);
   EXPECT_FALSE(f.s.window_open()) << "the first is missing";
@@ -87,14 +91,18 @@ TEST(SendStream, acknowledged__agrees_with_a_set) {
     SendStream s;
     s.start(params(static_cast<std::uint32_t>(initial), window, 64));
     std::vector<WorkState> pool(64);
-    std::deque<std::pair<std::uint32_t, std::pair<std::int64_t, std::int64_t>>> work;  // slot, [first, end)
+    std::deque<std::pair<std::uint32_t, std::pair<std::int64_t, std::int64_t>>>
+        work;  // slot, [first, end)
     std::set<std::int64_t> acked;
     std::int64_t cum = initial, next = initial, end = initial;
     std::uint32_t slot = 0;
     for (int step = 0; step < 5000; ++step) {
       switch (rng.below(6)) {
         case 0:
-          if (!s.has_room()) { ASSERT_EQ(work.size(), 64U); break; }
+          if (!s.has_room()) {
+            ASSERT_EQ(work.size(), 64U);
+            break;
+          }
           pool[slot] = WorkState{};
           pool[slot].length = rng.below(8000);
           s.push(slot, pool[slot], kMtu);
@@ -115,14 +123,17 @@ TEST(SendStream, acknowledged__agrees_with_a_set) {
         case 3:
         case 4: {
           if (next == cum) break;
-          const std::int64_t spn = next - 1 - rng.below(static_cast<std::uint32_t>(std::min<std::int64_t>(next - initial, 100)));
+          const std::int64_t spn =
+              next - 1 -
+              rng.below(static_cast<std::uint32_t>(std::min<std::int64_t>(next - initial, 100)));
           s.on_acked(StreamSeq{static_cast<std::uint32_t>(spn)});
           acked.insert(spn);
           break;
         }
         default: {
           const std::int64_t peer = cum - 5 + rng.below(12);
-          ASSERT_EQ(s.on_stream_ack(StreamSeq{static_cast<std::uint32_t>(peer)}, RecvNumber{0}), peer <= next);
+          ASSERT_EQ(s.on_stream_ack(StreamSeq{static_cast<std::uint32_t>(peer)}, RecvNumber{0}),
+                    peer <= next);
           if (peer > next) break;
           for (std::int64_t x = cum; x < peer; ++x) acked.insert(x);
         }

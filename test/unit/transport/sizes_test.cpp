@@ -10,10 +10,10 @@ namespace {
 using test::Host;
 
 TEST(Sizes, per_packet) {
-  EXPECT_EQ(sizeof(TxRecord), 16U);      // per transmission in flight
-  EXPECT_EQ(sizeof(TxBlock), 4096U);     // per path with something in flight
-  EXPECT_EQ(sizeof(ResendNode), 16U);    // per packet that waits to be sent again
-  EXPECT_LE(sizeof(RxToTx), 96U);        // per path block of an ACK
+  EXPECT_EQ(sizeof(TxRecord), 16U);    // per transmission in flight
+  EXPECT_EQ(sizeof(TxBlock), 4096U);   // per path with something in flight
+  EXPECT_EQ(sizeof(ResendNode), 16U);  // per packet that waits to be sent again
+  EXPECT_LE(sizeof(RxToTx), 96U);      // per path block of an ACK
   EXPECT_LE(sizeof(HeldPacket), 24U);
   EXPECT_EQ(sizeof(TimerArm), 16U);
 }

@@ -10,7 +10,8 @@ TEST(ThinSlice, write_moves_a_megabyte) {
   w.check_invariants = true;
   auto& src = w.a.add_memory(1 << 20, (1 << 12) | 5, kAccessLocalWrite);
   auto& dst = w.b.add_memory(1 << 20, (2 << 12) | 9, kAccessLocalWrite | kAccessRemoteWrite);
-  for (std::size_t i = 0; i < src.bytes.size(); ++i) src.bytes[i] = static_cast<std::uint8_t>(mix64(i));
+  for (std::size_t i = 0; i < src.bytes.size(); ++i)
+    src.bytes[i] = static_cast<std::uint8_t>(mix64(i));
   WorkRequest r{};
   r.wr_id = 77;
   r.local_addr = src.va;

@@ -34,13 +34,16 @@ TEST(TimerWheel, poll__agrees_with_a_map) {
         // In the past, close, within a round, many rounds away.
         constexpr Nanos kSpans[] = {kTick, 20 * kTick, 1024 * kTick, 5000 * kTick};
         const Nanos span = kSpans[rng.below(4)];
-        const Nanos deadline = now - kTick + static_cast<Nanos>(rng.next() % static_cast<std::uint64_t>(span));
+        const Nanos deadline =
+            now - kTick + static_cast<Nanos>(rng.next() % static_cast<std::uint64_t>(span));
         ASSERT_TRUE(wheel.arm(id, deadline, now));
         model[id] = deadline;
       }
       // A busy loop, a slow one, a host that slept for more than a round.
       constexpr Nanos kSteps[] = {kTick / 10, 3 * kTick, 100 * kTick, 3000 * kTick};
-      now += static_cast<Nanos>(rng.next() % static_cast<std::uint64_t>(kSteps[rng.below(100) < 97 ? rng.below(2) : 2 + rng.below(2)]));
+      now += static_cast<Nanos>(rng.next() %
+                                static_cast<std::uint64_t>(
+                                    kSteps[rng.below(100) < 97 ? rng.below(2) : 2 + rng.below(2)]));
       wheel.poll(now, [&](std::uint32_t id) {
         EXPECT_EQ(model.count(id), 1U) << "fired without being armed";
         EXPECT_LE(model[id], now) << "early";
@@ -48,7 +51,8 @@ TEST(TimerWheel, poll__agrees_with_a_map) {
         ++fired;
         return true;
       });
-      for (const auto& [id, deadline] : model) ASSERT_GT(deadline, now - 2 * kTick) << "late: " << id;
+      for (const auto& [id, deadline] : model)
+        ASSERT_GT(deadline, now - 2 * kTick) << "late: " << id;
       ASSERT_EQ(wheel.armed(), model.size());
     }
     EXPECT_GT(fired, 500U);
@@ -62,7 +66,10 @@ TEST(TimerWheel, arm__replaces_and_cancels) {
   EXPECT_TRUE(wheel.arm(0, 5 * kTick, 0));
   EXPECT_EQ(wheel.armed(), 1U);
   unsigned fired = 0;
-  const auto count = [&](std::uint32_t) { ++fired; return true; };
+  const auto count = [&](std::uint32_t) {
+    ++fired;
+    return true;
+  };
   wheel.poll(5 * kTick - 1, count);
   EXPECT_EQ(fired, 0U);
   wheel.poll(6 * kTick, count);
@@ -83,14 +90,18 @@ TEST(TimerWheel, poll__stops_and_keeps_the_rest) {
   std::vector<std::uint32_t> fired;
   for (int pass = 0; pass < 10; ++pass) {
     wheel.poll(3 * kTick, [&](std::uint32_t id) {
-      if (fired.size() % 2 == 1 && fired.size() == static_cast<std::size_t>(pass) * 2 + 1) return false;
+      if (fired.size() % 2 == 1 && fired.size() == static_cast<std::size_t>(pass) * 2 + 1)
+        return false;
       if (fired.size() > static_cast<std::size_t>(pass) * 2) return false;
       fired.push_back(id);
       return true;
     });
     wheel.poll(3 * kTick, [&](std::uint32_t) { return false; });
   }
-  wheel.poll(3 * kTick, [&](std::uint32_t id) { fired.push_back(id); return true; });
+  wheel.poll(3 * kTick, [&](std::uint32_t id) {
+    fired.push_back(id);
+    return true;
+  });
   std::sort(fired.begin(), fired.end());
   EXPECT_EQ(fired, (std::vector<std::uint32_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}));
 }

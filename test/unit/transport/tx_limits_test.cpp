@@ -10,8 +10,14 @@ struct Tight {
 };
 
 const Tight kTight[] = {
-    {"queues of one", [](WorldOptions& o) { o.queues = QueueSizes{1, 1, 64, 1, 1}; }},
-    {"queues of two", [](WorldOptions& o) { o.queues = QueueSizes{2, 2, 64, 2, 2}; }},
+    {"queues of one",
+     [](WorldOptions& o) {
+       o.queues = QueueSizes{1, 1, 64, 1, 1};
+     }},
+    {"queues of two",
+     [](WorldOptions& o) {
+       o.queues = QueueSizes{2, 2, 64, 2, 2};
+     }},
     {"one block", [](WorldOptions& o) { o.limits.blocks = 1; }},
     {"two blocks", [](WorldOptions& o) { o.limits.blocks = 2; }},
     {"one resend node", [](WorldOptions& o) { o.limits.resend_nodes = 1; }},
@@ -19,8 +25,13 @@ const Tight kTight[] = {
     {"one work request", [](WorldOptions& o) { o.limits.work_requests = 1; }},
     {"depth one", [](WorldOptions& o) { o.send_depth = o.recv_depth = 1; }},
     {"window of 64", [](WorldOptions& o) { o.config.spn_window = 64; }},
-    {"two packets in flight per path", [](WorldOptions& o) { o.config.max_window = 2 * 1024 * 4; o.config.initial_window = 1; }},
-    {"all of it", [](WorldOptions& o) {
+    {"two packets in flight per path",
+     [](WorldOptions& o) {
+       o.config.max_window = 2 * 1024 * 4;
+       o.config.initial_window = 1;
+     }},
+    {"all of it",
+     [](WorldOptions& o) {
        o.queues = QueueSizes{1, 1, 64, 1, 1};
        o.limits = TxLimits{1, 1, 1};
        o.send_depth = o.recv_depth = 1;

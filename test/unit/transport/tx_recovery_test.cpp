@@ -20,7 +20,8 @@ TEST(Recovery, gap__resends_exactly_the_missing_packet) {
   Pair p(options());
   std::vector<Frame> copies;
   p.ab.drop_if = [&](const Frame& f) {
-    if (!Pair::is(f, wire::Type::kData) || Pair::data(f).spn != p.options.initial_spn + 3) return false;
+    if (!Pair::is(f, wire::Type::kData) || Pair::data(f).spn != p.options.initial_spn + 3)
+      return false;
     copies.push_back(f);
     return copies.size() == 1;
   };
@@ -61,7 +62,8 @@ TEST(Recovery, pseq__consecutive_per_path_and_floor_bounded) {
       EXPECT_EQ(f.src_port, port[c.path]);
       return false;
     };
-    for (std::uint64_t i = 0; i < 4; ++i) p.write(i, 150000, i * 150000, static_cast<std::uint32_t>(i % 2));
+    for (std::uint64_t i = 0; i < 4; ++i)
+      p.write(i, 150000, i * 150000, static_cast<std::uint32_t>(i % 2));
     ASSERT_TRUE(p.finish(4));
     EXPECT_TRUE(p.same(0, 600000));
     std::set<std::uint16_t> ports;
@@ -77,7 +79,8 @@ TEST(Recovery, gap__another_path_after_two_losses) {
   Pair p(o);
   std::vector<std::uint8_t> paths;
   p.ab.drop_if = [&](const Frame& f) {
-    if (!Pair::is(f, wire::Type::kData) || Pair::data(f).spn != p.options.initial_spn + 3) return false;
+    if (!Pair::is(f, wire::Type::kData) || Pair::data(f).spn != p.options.initial_spn + 3)
+      return false;
     paths.push_back(f.bytes[2]);
     return paths.size() <= 2;
   };
@@ -88,12 +91,15 @@ TEST(Recovery, gap__another_path_after_two_losses) {
   EXPECT_NE(paths[2], paths[0]);
 }
 
-// [MR-7.5.1] [MR-6.6.5] Sixteen gap-declared losses fail the message and its stream, not the next one.
+// [MR-7.5.1] [MR-6.6.5] Sixteen gap-declared losses fail the message and its stream, not the next
+// one.
 TEST(Recovery, retry_limit__sixteen_losses_fail_the_stream) {
   Pair p(options(4, 2));
   unsigned copies = 0;
   p.ab.drop_if = [&](const Frame& f) {
-    if (!Pair::is(f, wire::Type::kData) || Pair::data(f).stream != 0 || Pair::data(f).spn != p.options.initial_spn + 3) return false;
+    if (!Pair::is(f, wire::Type::kData) || Pair::data(f).stream != 0 ||
+        Pair::data(f).spn != p.options.initial_spn + 3)
+      return false;
     ++copies;
     return true;
   };
@@ -119,7 +125,8 @@ TEST(Recovery, retry_limit__while_a_nack_stands) {
   o.config.ordered_hold_packets = 0;  // ordered packets behind a hole are rejected
   Pair p(o);
   p.ab.drop_if = [&](const Frame& f) {
-    return Pair::is(f, wire::Type::kData) && Pair::data(f).stream == 0 && Pair::data(f).spn == p.options.initial_spn;
+    return Pair::is(f, wire::Type::kData) && Pair::data(f).stream == 0 &&
+           Pair::data(f).spn == p.options.initial_spn;
   };
   for (std::uint64_t i = 0; i < 20; ++i) p.write(i, 900, i * 1024);
   for (std::uint64_t i = 0; i < 100; ++i) p.write(100 + i, 9000, 200000, 1);
@@ -165,7 +172,10 @@ TEST(Recovery, dead_link__fails_the_connection_after_four_seconds) {
     }
     p.ab.drop_if = [](const Frame&) { return true; };
     const Nanos from = p.now;
-    for (std::uint64_t i = 0; i < 3; ++i) { p.write(i, 5000); p.write(10 + i, 5000, 0, 1); }
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      p.write(i, 5000);
+      p.write(10 + i, 5000, 0, 1);
+    }
     ASSERT_TRUE(p.finish(done + 6, 5 * kSecond));
     EXPECT_GE(p.now - from, 4 * kSecond);
     EXPECT_LE(p.now - from, 4 * kSecond + 100 * kMillisecond);
@@ -214,7 +224,8 @@ TEST(Recovery, outage__one_second) {
   EXPECT_TRUE(p.same(0, 400000));
 }
 
-// [MR-9.2.5] [MR-9.2.4] [MR-7.4.5] [MR-7.4.7] [MR-9.4.1] [MR-9.4.2] One of four paths dies and returns.
+// [MR-9.2.5] [MR-9.2.4] [MR-7.4.5] [MR-7.4.7] [MR-9.4.1] [MR-9.4.2] One of four paths dies and
+// returns.
 TEST(Recovery, path__silent_then_back) {
   Pair p(options());
   bool dead = true;
@@ -259,7 +270,9 @@ TEST(Recovery, flush__once_per_drain) {
   std::map<std::uint8_t, bool> last_was_flush;
   p.ab.drop_if = [&](const Frame& f) {
     const bool flush = Pair::is(f, wire::Type::kFlush), data = Pair::is(f, wire::Type::kData);
-    if (flush && p.a.tx.counters().timeouts == 0) { EXPECT_FALSE(last_was_flush[f.bytes[2]]); }
+    if (flush && p.a.tx.counters().timeouts == 0) {
+      EXPECT_FALSE(last_was_flush[f.bytes[2]]);
+    }
     if (flush || data) last_was_flush[f.bytes[2]] = flush;
     return false;
   };
@@ -308,7 +321,10 @@ TEST(Recovery, nack__for_a_packet_that_arrived_meanwhile) {
   Pair p(options(1));
   Frame sent;
   p.ab.drop_if = [&](const Frame& f) {
-    if (Pair::is(f, wire::Type::kData)) { sent = f; return true; }
+    if (Pair::is(f, wire::Type::kData)) {
+      sent = f;
+      return true;
+    }
     return false;
   };
   p.write(1, 500);
@@ -368,9 +384,18 @@ TEST(Recovery, ack__unbelievable_blocks) {
     const auto& seq = p.conn().paths[0].seq;
     b.path = 0;
     switch (i % 3) {
-      case 0: b.epoch = static_cast<std::uint8_t>(1 + rng.below(255)); b.cum = seq.next.v; b.highest = seq.next.v - 1; break;
-      case 1: b.cum = seq.next.v + 1 + rng.below(1U << 30); b.highest = seq.next.v - 1; break;
-      default: b.cum = seq.floor.v; b.highest = seq.next.v + rng.below(1U << 30);
+      case 0:
+        b.epoch = static_cast<std::uint8_t>(1 + rng.below(255));
+        b.cum = seq.next.v;
+        b.highest = seq.next.v - 1;
+        break;
+      case 1:
+        b.cum = seq.next.v + 1 + rng.below(1U << 30);
+        b.highest = seq.next.v - 1;
+        break;
+      default:
+        b.cum = seq.floor.v;
+        b.highest = seq.next.v + rng.below(1U << 30);
     }
     b.timestamp_echo = to_wire_time(p.now).v + 0x7fffffffU + rng.below(3);
     b.ack_delay = static_cast<std::uint16_t>(rng.next());
@@ -378,7 +403,9 @@ TEST(Recovery, ack__unbelievable_blocks) {
     p.step();
   }
   p.run_for(20 * kMicrosecond);
-  EXPECT_EQ(p.a.tx.counters().drops[DropReason::kAckUnsent] + p.a.tx.counters().drops[DropReason::kAckStale], 2000U);
+  EXPECT_EQ(p.a.tx.counters().drops[DropReason::kAckUnsent] +
+                p.a.tx.counters().drops[DropReason::kAckStale],
+            2000U);
   EXPECT_EQ(p.a.sent_completions.size(), 1U);
   // A believable block with an absurd time.
   Frame f;
@@ -393,7 +420,8 @@ TEST(Recovery, ack__unbelievable_blocks) {
     b.path = path;
     b.cum = seq.next.v;
     b.highest = seq.next.v - 1;
-    b.timestamp_echo = to_wire_time(p.now).v + 0x80000050U;  // received - echo is near the lowest integer
+    b.timestamp_echo =
+        to_wire_time(p.now).v + 0x80000050U;  // received - echo is near the lowest integer
     b.ack_delay = 0xfffe;
     p.ba.send(p.now, f);
     p.step();

@@ -1,8 +1,8 @@
 // Life of streams, connections, paths and buffers at the sender.
 #include <set>
 
-#include "support/workload.h"
 #include "support/pair.h"
+#include "support/workload.h"
 
 namespace metaroce::test {
 namespace {
@@ -33,7 +33,8 @@ TEST(TxRole, stop_stream__completes_below_the_peers_final_number) {
   ASSERT_TRUE(p.a.to_tx(k).ok);
   p.step();
   ASSERT_EQ(p.a.sent_completions.size(), 4U);
-  for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(p.status(i), i < 2 ? WorkStatus::kSuccess : WorkStatus::kFlushed);
+  for (std::uint64_t i = 0; i < 4; ++i)
+    EXPECT_EQ(p.status(i), i < 2 ? WorkStatus::kSuccess : WorkStatus::kFlushed);
   p.write(9, 100);
   ASSERT_TRUE(p.finish(5, kMillisecond));
   EXPECT_EQ(p.status(9), WorkStatus::kFlushed);
@@ -46,7 +47,10 @@ TEST(TxRole, remove_stream__mid_flight) {
     o.seed = seed;
     Pair p(o);
     p.ab.faults.loss_ppm = p.ba.faults.loss_ppm = 50000;
-    for (std::uint64_t i = 0; i < 10; ++i) { p.write(i, 30000, i * 32768); p.write(100 + i, 30000, 400000 + i * 32768, 1); }
+    for (std::uint64_t i = 0; i < 10; ++i) {
+      p.write(i, 30000, i * 32768);
+      p.write(100 + i, 30000, 400000 + i * 32768, 1);
+    }
     p.run_for(static_cast<Nanos>(seed * 4) * kMicrosecond);
     ASSERT_TRUE(p.a.to_tx(command(CommandKind::kRemoveStream, p.handle(0))).ok);
     ASSERT_FALSE(p.a.to_tx(command(CommandKind::kRemoveStream, p.handle(0))).ok);
@@ -55,7 +59,10 @@ TEST(TxRole, remove_stream__mid_flight) {
     bool failed = false;
     for (const auto& c : p.a.sent_completions) {
       EXPECT_TRUE(ids.insert(c.wr_id).second) << "completed twice";
-      if (c.wr_id >= 100) { EXPECT_EQ(c.status, 0); continue; }
+      if (c.wr_id >= 100) {
+        EXPECT_EQ(c.status, 0);
+        continue;
+      }
       EXPECT_FALSE(failed && c.status == 0) << "success behind a failure";
       failed = failed || c.status != 0;
     }
@@ -71,7 +78,8 @@ TEST(TxRole, drain__reported_when_nothing_is_outstanding) {
   ASSERT_TRUE(p.a.to_tx(command(CommandKind::kDrainStream, p.handle(0))).ok);
   p.write(10, 1000);
   const auto drained = [&] {
-    return std::any_of(p.a.events.begin(), p.a.events.end(), [](const auto& e) { return e.kind == TxToControlKind::kStreamDrained; });
+    return std::any_of(p.a.events.begin(), p.a.events.end(),
+                       [](const auto& e) { return e.kind == TxToControlKind::kStreamDrained; });
   };
   ASSERT_TRUE(p.run_until(drained, kSecond));
   EXPECT_EQ(p.a.sent_completions.size(), 11U);
@@ -79,8 +87,8 @@ TEST(TxRole, drain__reported_when_nothing_is_outstanding) {
   EXPECT_EQ(p.a.events.size(), 1U);
 }
 
-// [MR-9.3.1] [MR-9.3.2] [MR-9.3.3] [MR-9.3.4] [MR-9.3.7] [MR-4.2.2] Ports change again and again under loss:
-// epochs count, nothing is lost, what was lost is not more than the link's losses.
+// [MR-9.3.1] [MR-9.3.2] [MR-9.3.3] [MR-9.3.4] [MR-9.3.7] [MR-4.2.2] Ports change again and again
+// under loss: epochs count, nothing is lost, what was lost is not more than the link's losses.
 TEST(TxRole, change_port__in_flight_under_loss) {
   std::uint64_t changes = 0;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
@@ -102,16 +110,19 @@ TEST(TxRole, change_port__in_flight_under_loss) {
     };
     Workload load(w, 60);
     Rng rng(seed);
-    ASSERT_TRUE(w.run_until([&] {
-      load.feed();
-      if (rng.below(20) == 0) {
-        Command k = command(CommandKind::kChangePort, 1);
-        k.path = static_cast<std::uint8_t>(rng.below(4));
-        k.port = static_cast<std::uint16_t>(rng.below(2) != 0 ? 50000 + rng.below(1000) : 0);
-        EXPECT_TRUE(w.a.to_tx(k).ok);
-      }
-      return load.done();
-    }, kSecond)) << w.replay();
+    ASSERT_TRUE(w.run_until(
+        [&] {
+          load.feed();
+          if (rng.below(20) == 0) {
+            Command k = command(CommandKind::kChangePort, 1);
+            k.path = static_cast<std::uint8_t>(rng.below(4));
+            k.port = static_cast<std::uint16_t>(rng.below(2) != 0 ? 50000 + rng.below(1000) : 0);
+            EXPECT_TRUE(w.a.to_tx(k).ok);
+          }
+          return load.done();
+        },
+        kSecond))
+        << w.replay();
     load.check();
     changes += w.a.tx.counters().epoch_changes;
     EXPECT_EQ(w.b.rx.counters().drops[DropReason::kPathSeq], 0U);
@@ -129,7 +140,8 @@ TEST(TxRole, change_port__twice_without_traffic) {
     ASSERT_TRUE(p.a.to_tx(k).ok);
   }
   p.write(1, 20000);
-  ASSERT_TRUE(p.finish(1)) << "the receiver is " << int{p.conn().paths[0].epoch} << " epochs behind";
+  ASSERT_TRUE(p.finish(1)) << "the receiver is " << int{p.conn().paths[0].epoch}
+                           << " epochs behind";
   EXPECT_EQ(p.conn().paths[0].source_port, 50005);
   // ... and again while everything of the new epoch is lost.
   p.ab.drop_if = [](const Frame&) { return true; };
@@ -161,7 +173,8 @@ TEST(TxRole, change_port__epochs_wrap) {
   EXPECT_TRUE(p.same(0, 2000));
 }
 
-// A buffer that a port still reads is not given back, though everything is acknowledged; order holds.
+// A buffer that a port still reads is not given back, though everything is acknowledged; order
+// holds.
 TEST(TxRole, busy__delays_completion) {
   Pair p(options());
   p.a.tx_io.busy_works = {0};
@@ -195,7 +208,10 @@ TEST(TxRole, busy__outlives_its_stream) {
 
 // What an application posts wrongly fails in its place in the order.
 TEST(TxRole, submissions__bad_ones_fail_in_order) {
-  struct Bad { WorkStatus status; std::function<void(WorkRequest&)> spoil; };
+  struct Bad {
+    WorkStatus status;
+    std::function<void(WorkRequest&)> spoil;
+  };
   const Bad cases[] = {
       {WorkStatus::kLocalProtection, [](WorkRequest& r) { r.lkey ^= 1; }},
       {WorkStatus::kLocalProtection, [](WorkRequest& r) { r.local_addr += Pair::kBytes; }},

@@ -93,16 +93,17 @@ TEST(parse_neighbour, refuses_malformed) {
   EXPECT_EQ(changed(kArpRequest, 21, 3), DropReason::kIpHeader);     // RARP
   EXPECT_EQ(changed(kArpRequest, 22, 3), DropReason::kIpHeader);     // sender MAC is multicast
   EXPECT_EQ(changed(kArpRequest, 28, 0xe0), DropReason::kIpHeader);  // sender IP is multicast
-  EXPECT_EQ(changed(kNs, 21, 64), DropReason::kIpHeader);            // hop limit: came through a router
+  EXPECT_EQ(changed(kNs, 21, 64), DropReason::kIpHeader);  // hop limit: came through a router
   EXPECT_EQ(changed(kNs, 57, 0x98), DropReason::kUdpChecksum);
-  EXPECT_EQ(changed(kNs, 55, 1), DropReason::kUdpChecksum);          // code, not checksummed again
+  EXPECT_EQ(changed(kNs, 55, 1), DropReason::kUdpChecksum);  // code, not checksummed again
   EXPECT_EQ(changed(kNs, 79, 0), DropReason::kUdpChecksum);
 }
 
 TEST(parse_neighbour, option_of_length_zero_ends) {
   Bytes8 f = from_hex(kNs);
-  f[79] = 0;                                  // length of the option
-  const std::uint16_t sum = static_cast<std::uint16_t>(((f[56] << 8) | f[57]) + 1);  // keeps the sum
+  f[79] = 0;  // length of the option
+  const std::uint16_t sum =
+      static_cast<std::uint16_t>(((f[56] << 8) | f[57]) + 1);  // keeps the sum
   f[56] = static_cast<std::uint8_t>(sum >> 8);
   f[57] = static_cast<std::uint8_t>(sum);
   NeighbourMessage m;

@@ -44,9 +44,9 @@ inline Bytes8 udp_frame(bool v6, const Bytes8& payload, std::uint16_t src_port =
 }
 
 inline Bytes8 with_vlan(Bytes8 f, std::uint16_t tci = 0x2064, std::uint16_t type = 0x8100) {
-  const std::uint8_t tag[4] = {
-      static_cast<std::uint8_t>(type >> 8), static_cast<std::uint8_t>(type),
-      static_cast<std::uint8_t>(tci >> 8), static_cast<std::uint8_t>(tci)};
+  const std::uint8_t tag[4] = {static_cast<std::uint8_t>(type >> 8),
+                               static_cast<std::uint8_t>(type), static_cast<std::uint8_t>(tci >> 8),
+                               static_cast<std::uint8_t>(tci)};
   f.insert(f.begin() + 12, tag, tag + 4);
   return f;
 }

@@ -107,18 +107,18 @@ TEST(parse_frame, refuses_by_name) {
   EXPECT_EQ(parse(Bytes8(60, 0), v), DropReason::kNotIp);
   EXPECT_EQ(parse(with_vlan(with_vlan(udp_frame(false, kPayload))), v), DropReason::kNotIp);
   EXPECT_EQ(parse(with_vlan(udp_frame(false, kPayload), 1, 0x88a8), v), DropReason::kNotIp);
-  EXPECT_EQ(changed4(14, 0x46), DropReason::kIpHeader);              // options
-  EXPECT_EQ(changed4(14, 0x44), DropReason::kIpHeader);              // header too short
-  EXPECT_EQ(changed4(14, 0x65), DropReason::kIpHeader);              // version 6 under type IPv4
-  EXPECT_EQ(changed4(17, 19), DropReason::kIpHeader);                // total length below 20
-  EXPECT_EQ(changed4(16, 0x10), DropReason::kTruncatedFrame);        // total length above frame
-  EXPECT_EQ(changed4(24, 0, false), DropReason::kIpHeader);          // checksum
-  EXPECT_EQ(changed4(20, 0x20), DropReason::kIpFragment);            // more fragments
-  EXPECT_EQ(changed4(21, 0x01), DropReason::kIpFragment);            // offset
+  EXPECT_EQ(changed4(14, 0x46), DropReason::kIpHeader);        // options
+  EXPECT_EQ(changed4(14, 0x44), DropReason::kIpHeader);        // header too short
+  EXPECT_EQ(changed4(14, 0x65), DropReason::kIpHeader);        // version 6 under type IPv4
+  EXPECT_EQ(changed4(17, 19), DropReason::kIpHeader);          // total length below 20
+  EXPECT_EQ(changed4(16, 0x10), DropReason::kTruncatedFrame);  // total length above frame
+  EXPECT_EQ(changed4(24, 0, false), DropReason::kIpHeader);    // checksum
+  EXPECT_EQ(changed4(20, 0x20), DropReason::kIpFragment);      // more fragments
+  EXPECT_EQ(changed4(21, 0x01), DropReason::kIpFragment);      // offset
   EXPECT_EQ(changed4(23, 6), DropReason::kNotUdp);
-  EXPECT_EQ(changed4(39, 16, false), DropReason::kUdpLength);        // below the IP payload
-  EXPECT_EQ(changed4(39, 18, false), DropReason::kUdpLength);        // above
-  EXPECT_EQ(changed4(17, 27), DropReason::kUdpLength);               // no room for UDP
+  EXPECT_EQ(changed4(39, 16, false), DropReason::kUdpLength);  // below the IP payload
+  EXPECT_EQ(changed4(39, 18, false), DropReason::kUdpLength);  // above
+  EXPECT_EQ(changed4(17, 27), DropReason::kUdpLength);         // no room for UDP
   const auto changed6 = [&](std::size_t at, std::uint8_t x) {
     Bytes8 f = udp_frame(true, kPayload);
     f[at] = x;
@@ -127,7 +127,8 @@ TEST(parse_frame, refuses_by_name) {
   EXPECT_EQ(changed6(14, 0x4b), DropReason::kIpHeader);
   EXPECT_EQ(changed6(19, 18), DropReason::kTruncatedFrame);
   EXPECT_EQ(changed6(20, 44), DropReason::kIpFragment);
-  for (const std::uint8_t header : {0, 43, 60}) EXPECT_EQ(changed6(20, header), DropReason::kIpHeader);
+  for (const std::uint8_t header : {0, 43, 60})
+    EXPECT_EQ(changed6(20, header), DropReason::kIpHeader);
   EXPECT_EQ(changed6(20, 6), DropReason::kNotUdp);
   EXPECT_EQ(changed6(20, 58), DropReason::kNotUdp);  // ICMPv6 that is not NS or NA
   EXPECT_EQ(changed6(59, 16), DropReason::kUdpLength);
@@ -218,7 +219,8 @@ TEST(write_udp_pseudo_checksum, completes_to_the_real_one) {
     write_udp_pseudo_checksum(f.data() + kEthBytes);
     // What a NIC does: sum from the UDP header on, complement, store.
     const std::size_t udp = v6 ? 54 : 34;
-    const auto sum = static_cast<std::uint16_t>(~plain_sum(Bytes8(f.begin() + static_cast<long>(udp), f.end())));
+    const auto sum =
+        static_cast<std::uint16_t>(~plain_sum(Bytes8(f.begin() + static_cast<long>(udp), f.end())));
     EXPECT_EQ(sum, (whole[udp + 6] << 8) | whole[udp + 7]);
   }
 }

@@ -1,0 +1,84 @@
+// TX role: packets without data: FLUSH gives a path's last data packet a successor, PROBE asks
+// whether the peer lives or what credit a stream has. [MR-2.4] [MR-3.5] [MR-3.8]
+#pragma once
+
+#include "transport/tx_role.h"
+
+namespace metaroce {
+
+// A FLUSH gives each dirty path's last data packet a successor. [MR-7.6.1]
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::send_flushes(Conn& c) {
+  for (unsigned i = 0; i < c.paths.size(); ++i) {
+    // [MR-7.6.4]
+    if (c.paths[i].dirty && c.paths[i].data_unresolved != 0)
+      send_flush(c, static_cast<std::uint8_t>(i));
+  }
+}
+
+template <typename Q, typename Io, typename Cc>
+bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path) {
+  Path& p = c.paths[path];
+  // [MR-2.3.4] [MR-8.1.3]
+  if (p.seq.span() >= PathWindow::kLimit || !io_.ready(c.params.index, c.plane_slots[path]))
+    return false;
+  if (p.block == kNil) {
+    p.block = blocks_.take();
+    if (p.block == kNil) {
+      ++counters_.no_block;
+      return false;
+    }
+  }
+  std::uint8_t* out = io_.begin(c.params.index, c.plane_slots[path]);
+  if (out == nullptr) {
+    ++counters_.no_buffer;
+    settle_block(p);
+    return false;
+  }
+  const PathSeq pseq = p.seq.take();
+  wire::Flush f{};
+  f.c.set(wire::Type::kFlush);
+  f.c.flags = static_cast<std::uint8_t>(wire::kFlagAckReq | (c.params.crc ? wire::kFlagCrc : 0));
+  f.c.path = path;
+  f.c.epoch = p.epoch;
+  f.c.dcid = c.params.peer_dcid;
+  f.c.pseq = pseq.v;
+  f.c.timestamp = to_wire_time(now_).v;
+  f.floor_delta = static_cast<std::uint8_t>(pseq - p.seq.floor);
+  f.demand = static_cast<std::uint8_t>(std::bit_width(c.backlog));
+  std::memcpy(out, &f, sizeof f);
+  finish_packet(c, path, out, sizeof f, nullptr, 0, kNil);
+  blocks_[p.block][pseq.v & 255] = TxRecord{0, {}, to_wire_time(now_).v, 0, 0, false};
+  p.dirty = false;  // [MR-7.6.4]
+  ++p.counters.flushes;
+  ++counters_.flushes;
+  update_open(c, path);
+  return true;
+}
+
+template <typename Q, typename Io, typename Cc>
+bool TxRole<Q, Io, Cc>::send_probe(Conn& c, std::uint8_t path, std::uint16_t stream,
+                                   std::uint64_t nonce) {
+  if (!io_.ready(c.params.index, c.plane_slots[path])) return false;
+  std::uint8_t* out = io_.begin(c.params.index, c.plane_slots[path]);
+  if (out == nullptr) {
+    ++counters_.no_buffer;
+    return false;
+  }
+  wire::Probe q{};
+  q.c.set(wire::Type::kProbe);
+  q.c.flags = c.params.crc ? wire::kFlagCrc : 0;
+  q.c.path = path;
+  q.c.epoch = c.paths[path].epoch;
+  q.c.dcid = c.params.peer_dcid;
+  q.c.timestamp = to_wire_time(now_).v;
+  q.nonce = nonce;
+  q.kind = static_cast<std::uint8_t>(wire::ProbeKind::kLiveness);
+  q.stream = stream;
+  std::memcpy(out, &q, sizeof q);
+  finish_packet(c, path, out, sizeof q, nullptr, 0, kNil);
+  ++counters_.probes;
+  return true;
+}
+
+}  // namespace metaroce

@@ -1,0 +1,82 @@
+// TX role: what is looked at now and then: silence of connections; and the invariants, for
+// simulation and tests.
+#pragma once
+
+#include "transport/tx_role.h"
+
+namespace metaroce {
+
+// Every 20 ms, a few connections: silence that lasts kills a connection with work outstanding;
+// an idle one is probed, in rotation over its paths.
+// [MR-7.5.3] [MR-7.5.4] [MR-7.5.5]
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::keep_alive() {
+  if (now_ < alive_check_) return;
+  const auto n = static_cast<std::uint32_t>(live_conns_.size());
+  constexpr std::uint32_t kPerPass = 16;
+  for (std::uint32_t k = 0; k < kPerPass && next_alive_ < n; ++k) {
+    Conn& c = conns_[live_conns_[next_alive_++]];
+    if (!c.open || c.failed) continue;
+    const bool outstanding = c.unresolved + c.waiting != 0;
+    Nanos silent_since = outstanding         ? std::max(c.last_ack, c.outstanding_since)
+                         : c.probe_sent != 0 ? c.probe_sent
+                                             : now_;
+    if (now_ - silent_since >= config_.dead_peer_timeout) {
+      TxToControl e;
+      e.kind = TxToControlKind::kConnFailed;
+      e.status = static_cast<std::uint8_t>(WorkStatus::kRetryExceeded);
+      e.never_answered = !c.ever_answered;
+      e.id = c.params.index.v;
+      fail_conn(c, WorkStatus::kRetryExceeded);
+      tell_control(e);
+      continue;
+    }
+    if (!outstanding && config_.keepalive != 0 && now_ - c.last_ack >= config_.keepalive) {
+      if (c.probe_sent == 0) {
+        c.probe_sent = now_;
+        c.probe_nonce = mix64(c.params.entropy_seed ^ static_cast<std::uint64_t>(now_)) | 1;
+      }
+      c.current_path = static_cast<std::uint8_t>(
+          c.current_path + 1U >= c.paths.size() ? 0 : c.current_path + 1U);
+      send_probe(c, c.current_path, 0xffff, c.probe_nonce);
+    }
+  }
+  if (next_alive_ >= n) {
+    next_alive_ = 0;
+    alive_check_ = now_ + 20 * kMillisecond;
+  }
+}
+
+template <typename Q, typename Io, typename Cc>
+const char* TxRole<Q, Io, Cc>::validate() const {
+  for (const std::uint32_t index : live_conns_) {
+    const Conn& c = conns_[index];
+    std::uint32_t unresolved = 0;
+    Bytes windows = 0;
+    for (const Path& p : c.paths) {
+      if (p.seq.span() > PathWindow::kLimit)
+        return "path has more than 255 unresolved sequence numbers";
+      if (p.inflight < 0) return "path has negative bytes in flight";
+      if ((p.block == kNil) != (p.seq.span() == 0))
+        return "path's block does not match what is unresolved";
+      Bytes bytes = 0;
+      std::uint32_t data = 0;
+      for (unsigned i = 0; i < p.seq.span(); ++i) {
+        if (!p.seq.unresolved.test(i)) continue;
+        const TxRecord& r = blocks_[p.block][(p.seq.floor.v + i) & 255];
+        bytes += r.bytes;
+        data += r.data ? 1 : 0;
+      }
+      if (bytes != p.inflight) return "bytes in flight differ from the records";
+      if (data != p.data_unresolved) return "count of data in flight differs from the records";
+      unresolved += data;
+      windows += p.cc.window;
+    }
+    if (unresolved != c.unresolved)
+      return "connection's count of data in flight differs from its paths'";
+    if (windows != c.cc.window) return "connection's window differs from the sum of its paths'";
+  }
+  return nullptr;
+}
+
+}  // namespace metaroce
