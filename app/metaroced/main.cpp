@@ -121,7 +121,7 @@ int run(const Options& o, const config::DaemonConfig& c) {
     fmt::print("{}\n", summary.dump(2));
   else
     fmt::print(stderr, "metaroced: stopped; {}\n", progress_line(*runtime, *server));
-  runtime.reset();  // the lcores stop before the memory of the sessions goes
+  runtime->stop();  // the lcores stop before the memory of the sessions goes
   server.reset();
   return kExitOk;
 }

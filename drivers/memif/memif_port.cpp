@@ -106,7 +106,8 @@ void silence_listener(const std::string& name) {
 // Ports of either role by socket, as long as the driver keeps its object: the last to go silences
 // it. Ports are opened and closed by one thread.
 std::map<std::string, unsigned>& socket_users() {
-  static std::map<std::string, unsigned> m;
+  // Never destroyed: ports of an embedded dataplane close while the process exits.
+  static auto& m = *new std::map<std::string, unsigned>;
   return m;
 }
 

@@ -54,7 +54,8 @@ struct Link {
 
 // Control thread only.
 std::map<std::string, std::unique_ptr<Link>>& links() {
-  static std::map<std::string, std::unique_ptr<Link>> all;
+  // Never destroyed: ports of an embedded dataplane close while the process exits.
+  static auto& all = *new std::map<std::string, std::unique_ptr<Link>>;
   return all;
 }
 

@@ -133,7 +133,7 @@ const Section& transport_section() {
     value("initial_window", &T::initial_window, size(0, kGiB), "Bytes in flight before the first acknowledgment. 0B: 0.8 x handshake RTT x line rate."),
     value("min_window", &T::min_window, size(256, kGiB), "Least congestion window of a connection."),
     value("max_window", &T::max_window, size(4 * kKiB, 4 * kGiB), "Greatest congestion window of a connection."),
-    value("idle_restart", &T::idle_restart, duration(10 * kMicrosecond, 60 * kSecond), "Idle time after which a connection starts from initial_window again."),
+    value("idle_restart", &T::idle_restart, duration(10 * kMicrosecond, 60 * kSecond), "Idle time after which a window that has grown goes back to its start."),
     value("pacing_burst_packets", &T::pacing_burst_packets, count(1, 64, "packets"), "Packets that leave back to back at line rate."),
     value("ctrl_retry_first", &T::ctrl_retry_first, duration(kMillisecond, 10 * kSecond), "Wait before a control packet is repeated; doubles each time."),
     value("ctrl_retries", &T::ctrl_retries, count(0, 20), "Repetitions of a control packet before the request fails."),

@@ -89,7 +89,8 @@ class Embedded {
   ~Embedded() {
     stop_.store(true);
     if (control_.joinable()) control_.join();
-    runtime_.reset();  // roles stop before the memory of the sessions goes
+    if (runtime_ != nullptr) runtime_->stop();  // before the memory of the sessions goes
+    hosts_.clear();
   }
 
   std::mutex start_;

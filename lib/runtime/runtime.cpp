@@ -335,14 +335,15 @@ void Runtime::reconnect_ports(Nanos now) {
   pause_.store(false);
 }
 
-Runtime::~Runtime() {
+Runtime::~Runtime() { stop(); }
+
+void Runtime::stop() {
   stop_.store(true, std::memory_order_relaxed);
   for (auto& w : workers_) {
     if (!w->running.load(std::memory_order_acquire)) continue;
     rte_eal_wait_lcore(w->lcore);
     while (w->running.load(std::memory_order_acquire)) sched_yield();
   }
-  hosts_.clear();
 }
 
 }  // namespace metaroce

@@ -23,6 +23,9 @@ class Runtime {
   static std::unique_ptr<Runtime> create(const config::DaemonConfig& config,
                                          const std::string& program, std::string& error);
   ~Runtime();
+  // Ends the lcores. After it nothing touches memory of applications: their sessions may go, and
+  // must, before the hosts that they call.
+  void stop();
   Runtime(const Runtime&) = delete;
 
   [[nodiscard]] bool inline_progress() const { return inline_; }

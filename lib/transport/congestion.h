@@ -34,6 +34,7 @@ class EcnAimd {
   };
   struct Conn {
     Bytes window = 0, min = 0, max = 0;
+    Bytes initial = 0;  // of each path
     Bytes packet = 4096;
     std::uint32_t paths = 1;
   };
@@ -54,8 +55,17 @@ class EcnAimd {
     const Bytes whole = std::clamp(initial_window(config, handshake_rtt, line_rate), c.min, c.max);
     const Bytes each = std::min(std::max<Bytes>(whole / n, 2 * c.packet), c.max / n);
     for (std::uint32_t i = 0; i < n; ++i) paths[i].window = each;
+    c.initial = each;
     c.window = each * n;
     c.min = std::min(c.min, c.window);  // the division rounded down
+  }
+
+  // After idle time nobody knows what the network holds: what grew starts again, what shrank
+  // stays. [MR-8.2.2]
+  static void restart(Conn& c, Path& p) {
+    if (p.window <= c.initial) return;
+    c.window -= p.window - c.initial;
+    p.window = c.initial;
   }
 
   static void on_ack(Conn& c, Path& p, Bytes acked, std::uint32_t packets, std::uint32_t ce,

@@ -195,6 +195,7 @@ class TxRole {
                      const std::uint8_t* payload, std::uint32_t payload_bytes, std::uint32_t work);
   bool take_tokens(Conn& c);
   void keep_alive();
+  void start_after_idle(Conn& c);
 
   // tx_completion.h
   void finish_work(SendStream& s);

@@ -247,7 +247,7 @@ bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std
     return false;
   }
   if (p.data_unresolved == 0) p.last_progress = now_;
-  if (c.unresolved + c.waiting == 0) c.outstanding_since = now_;
+  if (c.unresolved + c.waiting == 0) start_after_idle(c);
   // [MR-2.1.1] [MR-2.1.2] [MR-2.1.5] A resend takes a number like any other.
   const PathSeq pseq = p.seq.take();
   const std::uint32_t header = write_header(out, c, path, s, w, spn, offset, bytes, resend, pseq);

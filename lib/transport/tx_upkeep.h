@@ -79,4 +79,12 @@ const char* TxRole<Q, Io, Cc>::validate() const {
   return nullptr;
 }
 
+// The first transmission with nothing else outstanding.
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::start_after_idle(Conn& c) {
+  c.outstanding_since = now_;
+  if (now_ - std::max(c.last_ack, c.last_sent) < config_.idle_restart) return;
+  for (Path& p : c.paths) Cc::restart(c.cc, p.cc);
+}
+
 }  // namespace metaroce

@@ -163,5 +163,19 @@ TEST_F(EcnAimdTest, on_ack__halves_after_two_rounds_above_a_fifth) {
   EXPECT_EQ(a5, b5) << "not in a row";
 }
 
+// [MR-8.2.2]
+TEST_F(EcnAimdTest, restart__takes_back_growth_not_reduction) {
+  config_.initial_window = 1 << 20;
+  start(2);
+  const Bytes initial = paths_[0].window;
+  EcnAimd::on_loss(conn_, paths_[0], 4096);
+  conn_.window += 5000;
+  paths_[1].window += 5000;
+  for (auto& p : paths_) EcnAimd::restart(conn_, p);
+  EXPECT_EQ(paths_[0].window, initial - 4096);
+  EXPECT_EQ(paths_[1].window, initial);
+  EXPECT_EQ(conn_.window, sum());
+}
+
 }  // namespace
 }  // namespace metaroce

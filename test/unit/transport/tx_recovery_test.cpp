@@ -430,5 +430,26 @@ TEST(Recovery, ack__unbelievable_blocks) {
   EXPECT_EQ(p.a.tx.validate(), nullptr);
 }
 
+// [MR-8.2.2]
+TEST(Idle, windows__that_grew_start_again_after_a_pause) {
+  WorldOptions o;
+  o.config.initial_window = 16 * 1024;  // small: it grows at once
+  Pair p(o);
+  const Bytes start = p.conn().cc.window;
+  p.write(1, Pair::kBytes);
+  ASSERT_TRUE(p.finish(1));
+  const Bytes grown = p.conn().cc.window;
+  ASSERT_GT(grown, start);
+  p.run_for(p.config.idle_restart / 2);
+  p.write(2, 100);
+  ASSERT_TRUE(p.finish(2));
+  EXPECT_GE(p.conn().cc.window, grown) << "a short pause";
+  p.run_for(2 * p.config.idle_restart);
+  p.write(3, 100);
+  ASSERT_TRUE(p.finish(3));
+  EXPECT_EQ(p.conn().cc.window, start);
+  EXPECT_EQ(p.a.tx.validate(), nullptr);
+}
+
 }  // namespace
 }  // namespace metaroce::test
