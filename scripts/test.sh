@@ -5,6 +5,7 @@
 #   scripts/test.sh               optimized build with assertions (build/); as root, the tests
 #                                 that need root run too
 #   scripts/test.sh --sanitize    address and undefined-behaviour sanitizer (build-sanitize/)
+#   scripts/test.sh --core-sanitize   the same, of the protocol core and the clients' library only
 #   scripts/test.sh --tsan        thread sanitizer (build-tsan/)
 #   scripts/test.sh --clang       clang instead of gcc (build-clang/)
 #   scripts/test.sh --release --sanitize ...     several, one after the other
@@ -16,12 +17,12 @@ set -u -o pipefail
 cd "$(dirname "$0")/.." || exit 1
 exec </dev/null
 
-usage() { sed -n '5,13s/^# \{0,1\}//p' "$0"; }
+usage() { sed -n '5,14s/^# \{0,1\}//p' "$0"; }
 
 flavours=() with_root=1 within=
 while [ $# -gt 0 ]; do
   case "$1" in
-    --release | --sanitize | --tsan | --clang) flavours+=("${1#--}") ;;
+    --release | --sanitize | --core-sanitize | --tsan | --clang) flavours+=("${1#--}") ;;
     --no-root) with_root= ;;
     --within)
       within=${2:-}
@@ -102,12 +103,13 @@ run_suite() {  # DIR LOGBASE MESON-TEST-OPTION...
 has_root_tests() { "$meson" test -C "$1" --no-rebuild --list --suite root 2>/dev/null | grep -q .; }
 
 one_flavour() {  # NAME
-  local dir=build-$1 options=() test_options=()
+  local dir=build-$1 options=() test_options=() targets=()
   # What looks at the tree sees the same in every build: once is enough.
   local not_the_tree=(--no-suite house --no-suite spec)
   case "$1" in
     release) dir=build ;;
-    sanitize)
+    sanitize | core-sanitize)
+      dir=build-sanitize
       options=('-Db_sanitize=address,undefined' -Db_lundef=false -Doptimization=1 -Ddebug=true)
       test_options=("${not_the_tree[@]}" --timeout-multiplier 4)
       ;;
@@ -120,13 +122,21 @@ one_flavour() {  # NAME
       test_options=("${not_the_tree[@]}")
       ;;
   esac
+  if [ "$1" = core-sanitize ]; then
+    test_options=(--timeout-multiplier 4 base wire wire_net control transport_parts transport api
+      packet_fuzz ring_fuzz roles_fuzz)
+    targets=(test/unit/base/base_test test/unit/wire/wire_test test/unit/wire/wire_net_test
+      test/unit/transport/control_test test/unit/transport/transport_parts_test
+      test/unit/transport/transport_test test/unit/api/api_test
+      test/fuzz/packet_fuzz_test test/fuzz/ring_fuzz_test test/fuzz/roles_fuzz_test)
+  fi
   say "$1: configure and build in $dir/"
   if ! configure "$dir" "${options[@]}"; then step_failed "$1: configuration"; return; fi
-  if ! run ninja -C "$dir"; then step_failed "$1: build"; return; fi
+  if ! run ninja -C "$dir" "${targets[@]}"; then step_failed "$1: build"; return; fi
   unset CC CXX
   say "$1: tests"
   run_suite "$dir" default "${test_options[@]}"
-  if has_root_tests "$dir"; then
+  if [ "$1" != core-sanitize ] && has_root_tests "$dir"; then
     if [ -n "$with_root" ]; then
       say "$1: tests that need root"
       run_suite "$dir" root --suite root "${test_options[@]}"
