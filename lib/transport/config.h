@@ -1,5 +1,5 @@
-// Parameters of the transport. Defaults are protocol.md's; lib/config maps YAML onto this
-// struct and documents ranges. Read-only after start.
+// Parameters of the transport. Defaults are those of doc/spec, chapter 11; lib/config maps YAML
+// onto this struct and documents ranges. Read-only after start.
 #pragma once
 
 #include <cstdint>

@@ -95,7 +95,6 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
   if (!current) return;
   const auto arrival = path.accept(pseq, WireTime{d.c.timestamp}, p.ce, now_);
   if ((d.c.flags & wire::kFlagAckReq) != 0) {
-    conn.last_packet = now_;
     return ack_alone(conn, path_id);
   }
   account(conn, path_id, arrival, p.ce);
@@ -107,7 +106,6 @@ void RxRole<Q, Io>::account(RxConn& conn, std::uint8_t path, RxPath::Arrival a, 
   ++conn.pending;
   conn.urgent |= a == RxPath::Arrival::kGap || ce != conn.last_ce;
   conn.last_ce = ce;
-  conn.last_packet = now_;
   owe_ack(conn);
 }
 
