@@ -1,0 +1,266 @@
+#include "sim/world.h"
+
+#include <algorithm>
+
+#include "base/rng.h"
+
+namespace metaroce::sim {
+namespace {
+
+constexpr std::uint32_t kNoConn = 0xffffffff;
+constexpr std::uint32_t kPd = 1;
+constexpr std::size_t kMaxViolations = 16;
+
+}  // namespace
+
+World::World(const Scenario& scenario)
+    : scenario_(scenario),
+      ledger_(scenario.workload.flows, scenario.transport.payload_mtu),
+      arena_(std::max<std::uint64_t>(4096, ledger_.bytes())),
+      net_(scenario.fabric, mix64(scenario.seed), static_cast<std::uint16_t>(scenario.workload.hosts),
+           scenario.poll_interval, ledger_, arena_.data()),
+      driver_(scenario.workload, ledger_, kOrigin) {
+  if (arena_.data() == nullptr) {
+    error_ = "cannot reserve address space for the workload's bytes";
+    return;
+  }
+  build();
+}
+
+void World::build() {
+  const std::uint32_t n = scenario_.workload.hosts;
+  conn_of_.assign(std::size_t{n} * n, kNoConn);
+  std::vector<HostSizes> sizes(n);
+  std::vector<std::vector<bool>> pair(n, std::vector<bool>(n, false));
+  for (const auto& s : driver_.streams()) {
+    for (const auto& [a, b] : {std::pair{s.src, s.dst}, std::pair{s.dst, s.src}}) {
+      if (!pair[a][b]) ++sizes[a].connections;
+      pair[a][b] = true;
+      ++sizes[a].streams;
+    }
+    sizes[s.src].work_requests += std::min(s.flows, s.send_depth);
+    sizes[s.dst].receives += s.receive_depth;
+  }
+  const std::uint32_t planes = scenario_.fabric.planes;
+  for (std::uint32_t h = 0; h < n; ++h) {
+    sizes[h].paths = planes * scenario_.transport.paths_per_plane;
+    sizes[h].work_requests = std::min(sizes[h].work_requests, 1U << 14);
+    hosts_.push_back(std::make_unique<SimHost>(static_cast<std::uint16_t>(h), scenario_.transport,
+                                               sizes[h], net_, arena_.bytes(), kPd));
+  }
+  next_conn_.assign(n, 0);
+  next_stream_.assign(n, 0);
+  next_number_.assign(std::size_t{n} * n, 0);
+  for (auto& s : driver_.streams()) {
+    if (conn_index(s.src, s.dst) == kNoConn && !connect(s.src, s.dst)) {
+      error_ = "a connection could not be installed";
+      return;
+    }
+    if (!open(s)) {
+      error_ = "a stream could not be installed";
+      return;
+    }
+  }
+  for (std::uint32_t h = 0; h < n; ++h)
+    net_.wake(static_cast<std::uint16_t>(h), Picos{h} * 7 * kPicosPerNano);
+  for (const std::uint32_t f : driver_.initial()) plan(f);
+}
+
+// Unloaded round trip of a full data packet and its acknowledgment: h links each way.
+Nanos World::base_rtt(std::uint16_t a, std::uint16_t b) {
+  constexpr Picos kAckBytes = 110;
+  const auto data = static_cast<Picos>(scenario_.transport.payload_mtu) + 86;
+  return net_.fabric().path_time(a, b, data) / kPicosPerNano +
+         net_.fabric().path_time(b, a, kAckBytes) / kPicosPerNano;
+}
+
+bool World::connect(std::uint16_t a, std::uint16_t b) {
+  const auto planes = static_cast<std::uint16_t>(scenario_.fabric.planes);
+  ConnParams p[2];
+  const std::uint16_t host[2] = {a, b};
+  const std::uint64_t seed = mix64(scenario_.seed * 0x9e37 + (std::uint64_t{a} << 32) + b);
+  for (unsigned i = 0; i < 2; ++i) {
+    p[i].index = ConnIndex{next_conn_[host[i]]++};
+    p[i].own_port = p[i].peer_port = scenario_.transport.base_udp_port;
+    p[i].n_planes = planes;
+    p[i].n_paths = static_cast<std::uint16_t>(planes * scenario_.transport.paths_per_plane);
+    for (std::uint8_t k = 0; k < planes; ++k)
+      p[i].planes[k] =
+          PlanePair{PlaneId{k}, host_address(host[i], k), host_address(host[1 - i], k)};
+    p[i].own_pseq_seed = mix64(seed + i);
+    p[i].peer_pseq_seed = mix64(seed + 1 - i);
+    p[i].entropy_seed = mix64(seed + 2 + i);
+    p[i].payload_mtu = scenario_.transport.payload_mtu;
+    p[i].line_rate = scenario_.transport.line_rate;
+    p[i].handshake_rtt = base_rtt(a, b);
+    p[i].own_dcid = (p[i].index.v << 8) | static_cast<std::uint8_t>(seed >> (8 * i));
+  }
+  for (unsigned i = 0; i < 2; ++i) {
+    p[i].peer_dcid = p[1 - i].own_dcid;
+    conn_of_[std::size_t{host[i]} * scenario_.workload.hosts + host[1 - i]] = p[i].index.v;
+  }
+  return hosts_[a]->add_conn(p[0], b) && hosts_[b]->add_conn(p[1], a);
+}
+
+bool World::open(FlowDriver::Stream& s) {
+  const std::uint16_t host[2] = {s.src, s.dst};
+  const std::uint32_t n = scenario_.workload.hosts;
+  StreamParams p[2];
+  const std::uint64_t seed =
+      mix64(scenario_.seed + (std::uint64_t{s.src} << 40) + (std::uint64_t{s.dst} << 20) +
+            s.ordinal);
+  for (unsigned i = 0; i < 2; ++i) {
+    p[i].conn = ConnIndex{conn_index(host[i], host[1 - i])};
+    p[i].own_number = next_number_[std::size_t{host[i]} * n + host[1 - i]]++;
+    p[i].handle = next_stream_[host[i]]++;
+    p[i].client = ClientId{1};
+    p[i].pd = kPd;
+    p[i].own_initial_spn = StreamSeq{static_cast<std::uint32_t>(seed >> (32 * i))};
+    p[i].peer_initial_spn = StreamSeq{static_cast<std::uint32_t>(seed >> (32 * (1 - i)))};
+    p[i].send_window = p[i].recv_window = scenario_.transport.spn_window;
+    p[i].send_depth = i == 0 ? s.send_depth : 1;
+    p[i].recv_depth = i == 0 ? 1 : s.receive_depth;
+  }
+  // Receives are posted behind: the initial limit is none, the first ones are announced.
+  for (unsigned i = 0; i < 2; ++i) p[i].peer_number = p[1 - i].own_number;
+  p[0].peer_rqn_limit = RecvNumber{0};
+  s.send = p[0].handle;
+  s.receive = p[1].handle;
+  return hosts_[s.src]->add_stream(p[0]) && hosts_[s.dst]->add_stream(p[1]);
+}
+
+void World::plan(std::uint32_t flow) {
+  const Nanos at = kOrigin + scenario_.workload.flows[flow].start;
+  net_.queue().schedule(at * kPicosPerNano, kFlowEvent, flow);
+}
+
+void World::on_poll(const fabric::Event& e) {
+  if (!net_.begin_poll(e)) return;
+  SimHost& host = *hosts_[e.a];
+  const Nanos now = net_.now();
+  host.poll(now);
+  ++polls_;
+  if (host.fault != Ledger::Fault::kNone) {
+    violate("host " + std::to_string(e.a) + ", flow " +
+            std::to_string(scenario_.workload.flows[host.fault_flow].id) + ": " +
+            Ledger::text(host.fault));
+    host.fault = Ledger::Fault::kNone;
+  }
+  for (const TxToControl& t : host.events) {
+    if (t.kind == TxToControlKind::kConnFailed || t.kind == TxToControlKind::kStreamFailed)
+      violate("host " + std::to_string(e.a) + ": a connection or stream failed, status " +
+              std::to_string(t.status));
+  }
+  host.events.clear();
+  driver_.take(host, now, hosts_, ready_);
+  for (const std::uint32_t f : ready_) plan(f);
+  ready_.clear();
+  if (polls_ % scenario_.validate_every == 0) {
+    if (const char* broken = host.tx().validate())
+      violate("host " + std::to_string(e.a) + ": " + broken);
+  }
+  net_.wake(static_cast<std::uint16_t>(e.a), host.next_poll(now) * kPicosPerNano);
+}
+
+void World::violate(const std::string& text) {
+  if (violations_.size() < kMaxViolations)
+    violations_.push_back(std::to_string(net_.now() - kOrigin) + " ns: " + text);
+}
+
+bool World::check(RunHooks& hooks) {
+  if (!driver_.violation().empty()) violate(driver_.violation());
+  if (!violations_.empty() || hooks.stop_requested()) return false;
+  const Nanos now = net_.now();
+  if (now - kOrigin > scenario_.max_time) {
+    violate("the workload did not finish within the scenario's time limit");
+    return false;
+  }
+  if (driver_.running() != 0 &&
+      now - std::max(driver_.last_progress(), kOrigin) > scenario_.progress_limit) {
+    violate("no flow made progress for " + std::to_string(scenario_.progress_limit / 1000) +
+            " us");
+    return false;
+  }
+  return true;
+}
+
+RunResult World::run(RunHooks& hooks) {
+  if (!error_.empty()) violations_.push_back(error_);
+  fabric::Event e{};
+  std::uint64_t events = 0;
+  constexpr std::uint64_t kCheckEvery = 1 << 16;
+  while (violations_.empty() && !driver_.finished() && net_.queue().pop(e, kNever)) {
+    switch (e.kind) {
+      case kPollEvent:
+        on_poll(e);
+        break;
+      case kFlowEvent: {
+        const Flow& f = scenario_.workload.flows[e.a];
+        driver_.start(e.a, net_.now(), hosts_);
+        net_.wake(f.src, net_.queue().now());
+        net_.wake(f.dst, net_.queue().now());
+        break;
+      }
+      default:
+        net_.fabric().handle(e);
+    }
+    if (++events % kCheckEvery == 0) {
+      hooks.progress(net_.now() - kOrigin, driver_.done(),
+                     static_cast<std::uint32_t>(scenario_.workload.flows.size()));
+      if (!check(hooks)) break;
+    }
+  }
+  check(hooks);
+  RunResult r = result();
+  r.events = events;
+  return r;
+}
+
+RunResult World::result() {
+  RunResult r;
+  r.flows = driver_.results();
+  for (std::size_t i = 0; i < r.flows.size(); ++i) {
+    FlowResult& f = r.flows[i];
+    if (f.start != 0) f.start -= kOrigin;
+    if (f.sender_done != 0) f.sender_done -= kOrigin;
+    if (f.receiver_done != 0) f.receiver_done -= kOrigin;
+    f.packets = std::max(1U, ledger_.pages(static_cast<std::uint32_t>(i)));
+  }
+  r.virtual_time = net_.now() - kOrigin;
+  r.finished = driver_.finished();
+  r.failed = driver_.failed();
+  r.violations = violations_;
+  r.recovery = ledger_.recoveries();
+  r.trace = net_.trace();
+  const NetworkCounters& n = net_.counters();
+  r.sent_packets = n.data_packets;
+  r.sent_bytes = n.data_bytes;
+  r.control_packets = n.control_packets;
+  r.control_bytes = n.control_bytes;
+  r.lost_packets = n.lost_data;
+  r.lost_other = n.lost_other;
+  r.corrupt = n.corrupt;
+  for (const auto& h : hosts_) {
+    const TxCounters& t = h->tx().counters();
+    const RxCounters& x = h->rx().counters();
+    r.retransmitted += t.resent_packets;
+    r.declared_lost += t.lost_packets;
+    r.spurious += t.spurious_packets;
+    r.timeouts += t.timeouts;
+    r.flushes += t.flushes;
+    r.probes += t.probes;
+    r.delivered_packets += x.data_packets;
+    r.delivered_bytes += x.placed_bytes;
+    r.duplicates += x.drops[DropReason::kDuplicate];
+    r.acks += x.acks_sent;
+    r.nacks += x.nacks_sent;
+  }
+  return r;
+}
+
+RunResult run(const Scenario& scenario, RunHooks& hooks) {
+  World world(scenario);
+  return world.run(hooks);
+}
+
+}  // namespace metaroce::sim
