@@ -13,8 +13,8 @@ constexpr std::uint32_t kMaxDepth = 4096;
 
 }  // namespace
 
-FlowDriver::FlowDriver(const Workload& workload, const Ledger& ledger, Nanos origin)
-    : workload_(workload), ledger_(ledger), origin_(origin) {
+FlowDriver::FlowDriver(const Workload& workload, const Ledger& ledger)
+    : workload_(workload), ledger_(ledger) {
   const auto& flows = workload.flows;
   const std::size_t n = flows.size();
   stream_of_.resize(n);
@@ -23,6 +23,7 @@ FlowDriver::FlowDriver(const Workload& workload, const Ledger& ledger, Nanos ori
   immediate_.assign(n, 0);
   first_waiter_.assign(n, kNone);
   results_.resize(n);
+  lists_.resize(workload.window_lists);
   for (std::uint32_t i = 0; i < n; ++i) {
     const Flow& f = flows[i];
     for (const std::uint32_t d : {f.dep, f.dep2}) {
@@ -33,7 +34,6 @@ FlowDriver::FlowDriver(const Workload& workload, const Ledger& ledger, Nanos ori
       if (f.dep_at_receiver) immediate_[d] = 1;
     }
     if (f.window_list != kNoFlow) {
-      if (f.window_list >= lists_.size()) lists_.resize(f.window_list + 1U);
       lists_[f.window_list].flows.push_back(i);
     } else if (waits_[i] == 0) {
       initial_.push_back(i);

@@ -19,8 +19,8 @@ namespace metaroce::sim {
 
 class FlowDriver {
  public:
-  // `workload` outlives the driver. Times of flows count from `origin`.
-  FlowDriver(const Workload& workload, const Ledger& ledger, Nanos origin);
+  // `workload` and `ledger` outlive the driver.
+  FlowDriver(const Workload& workload, const Ledger& ledger);
 
   // Streams that the workload needs.
   struct Stream {
@@ -51,6 +51,7 @@ class FlowDriver {
   [[nodiscard]] const std::vector<FlowResult>& results() const { return results_; }
   // First broken rule as text; empty when none.
   [[nodiscard]] const std::string& violation() const { return violation_; }
+  // Completions in error.
   [[nodiscard]] std::uint32_t failed() const { return failed_; }
   [[nodiscard]] Nanos last_progress() const { return last_progress_; }
   [[nodiscard]] std::uint32_t running() const { return started_ - done_; }
@@ -62,7 +63,6 @@ class FlowDriver {
 
   const Workload& workload_;
   const Ledger& ledger_;
-  Nanos origin_;
   std::vector<Stream> streams_;
   std::vector<std::uint32_t> stream_of_;
   std::vector<std::uint32_t> position_;      // of the flow on its stream, at post time

@@ -47,7 +47,7 @@ void Ledger::lost(Nanos now, std::uint64_t offset) {
 
 void Ledger::recovered(Nanos now, std::uint64_t page) {
   const auto it = lost_at_.find(page);
-  recoveries_.push_back(now - it->second);
+  recovery_.add(now - it->second);
   lost_at_.erase(it);
 }
 

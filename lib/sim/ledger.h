@@ -14,6 +14,7 @@
 
 #include "base/units.h"
 #include "sim/flow.h"
+#include "sim/latency_histogram.h"
 
 namespace metaroce::sim {
 
@@ -60,7 +61,7 @@ class Ledger {
 
   [[nodiscard]] std::uint32_t left(std::uint32_t flow) const { return left_[flow]; }
   // From the first loss of a packet's bytes to their placement.
-  [[nodiscard]] const std::vector<Nanos>& recoveries() const { return recoveries_; }
+  [[nodiscard]] const LatencyHistogram& recovery() const { return recovery_; }
 
  private:
   void recovered(Nanos now, std::uint64_t page);
@@ -77,7 +78,7 @@ class Ledger {
   std::vector<std::uint32_t> left_;        // pages of the flow that are not placed
   std::vector<std::uint64_t> placed_, lost_;
   std::unordered_map<std::uint64_t, Nanos> lost_at_;  // looked up by page only, never walked
-  std::vector<Nanos> recoveries_;
+  LatencyHistogram recovery_;
 };
 
 }  // namespace metaroce::sim

@@ -4,6 +4,7 @@
 // that it named has come, at most once per poll interval: what arrives meanwhile is one burst.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,12 +13,13 @@
 #include "fabric/fabric.h"
 #include "sim/frame_pool.h"
 #include "sim/ledger.h"
+#include "sim/scenario.h"
 #include "wire/packet.h"
 
 namespace metaroce::sim {
 
+using fabric::kPicosPerNano;
 using fabric::Picos;
-inline constexpr Picos kPicosPerNano = 1000;
 
 // Events of the simulator in the fabric's queue.
 enum EventKind : std::uint8_t {
@@ -40,10 +42,12 @@ struct NetworkCounters {
 class Network {
  public:
   Network(const fabric::FabricConfig& config, std::uint64_t seed, std::uint16_t hosts,
-          Nanos poll_interval, Ledger& ledger, const std::uint8_t* arena)
+          const HostModel& model, Ledger& ledger, const std::uint8_t* arena)
       : ledger_(ledger),
         arena_(arena),
-        poll_interval_(poll_interval * kPicosPerNano),
+        poll_interval_(model.poll_interval * kPicosPerNano),
+        receiver_delay_(model.receiver_delay * kPicosPerNano),
+        single_class_(model.single_class),
         inboxes_(hosts),
         polls_(hosts),
         fabric_(config, seed, queue_, *this) {}
@@ -59,7 +63,7 @@ class Network {
     p.src = info.src_host;
     p.dst = dst;
     p.plane = info.plane;
-    p.control = control;
+    p.control = control && !single_class_;
     p.ect = true;
     if (control) {
       ++counters_.control_packets;
@@ -87,7 +91,7 @@ class Network {
   // Polls `host` at `at`, or as soon after as its interval allows, unless it is polled before.
   void wake(std::uint16_t host, Picos at) {
     Poll& p = polls_[host];
-    at = std::max({at, p.last + poll_interval_, queue_.now()});
+    at = std::max(std::max(at, p.last + poll_interval_), queue_.now());
     if (at >= p.planned) return;
     p.planned = at;
     queue_.schedule(at, kPollEvent, host, ++p.generation);
@@ -113,7 +117,7 @@ class Network {
     trace_ = (trace_ ^ (static_cast<std::uint64_t>(now) + (std::uint64_t{host} << 48) + p.bytes)) *
              0x100000001b3ULL;
     inboxes_[host].push_back(Arrival{frame, p.ce});
-    wake(host, now);
+    wake(host, now + receiver_delay_);
   }
   void lost(Picos, const fabric::Packet& p, fabric::Loss) {
     const auto frame = static_cast<std::uint32_t>(p.user);
@@ -144,7 +148,8 @@ class Network {
 
   Ledger& ledger_;
   const std::uint8_t* arena_;
-  Picos poll_interval_;
+  Picos poll_interval_, receiver_delay_;
+  bool single_class_;
   fabric::EventQueue queue_;
   FramePool frames_;
   std::vector<std::vector<Arrival>> inboxes_;

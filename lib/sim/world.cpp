@@ -9,17 +9,44 @@ namespace {
 
 constexpr std::uint32_t kNoConn = 0xffffffff;
 constexpr std::uint32_t kPd = 1;
-constexpr std::size_t kMaxViolations = 16;
+constexpr std::uint64_t kValidateEvery = 64;  // polls
+
+// Links between two hosts.
+std::uint32_t distance(const fabric::FabricConfig& c, std::uint32_t a, std::uint32_t b) {
+  switch (c.topology) {
+    case fabric::Topology::kSingleSwitch:
+      return 2;
+    case fabric::Topology::kLeafSpine:
+      return a / c.hosts_per_leaf == b / c.hosts_per_leaf ? 2 : 4;
+    case fabric::Topology::kFatTree: {
+      const std::uint32_t edge = c.fat_tree_k / 2U, pod = edge * edge;
+      return a / edge == b / edge ? 2 : a / pod == b / pod ? 4 : 6;
+    }
+  }
+  return 2;
+}
+
+// Time from a's port to b when nothing waits: store and forward over each link.
+Nanos path_time(const fabric::FabricConfig& c, std::uint32_t a, std::uint32_t b,
+                std::uint32_t bytes) {
+  const Nanos n = distance(c, a, b);
+  const auto send = [&](Mbps rate) { return static_cast<Nanos>(bytes) * 8000 / rate; };
+  return 2 * (send(c.host_rate_mbps) + c.host_propagation_ns) +
+         (n - 2) * (send(c.uplink_rate_mbps) + c.uplink_propagation_ns) +
+         (n - 1) * c.switch_latency_ns;
+}
 
 }  // namespace
 
-World::World(const Scenario& scenario)
+World::World(const Scenario& scenario, const Workload& workload)
     : scenario_(scenario),
-      ledger_(scenario.workload.flows, scenario.transport.payload_mtu),
+      workload_(workload),
+      origin_(scenario.host.warm_idle),
+      ledger_(workload.flows, scenario.transport.payload_mtu),
       arena_(std::max<std::uint64_t>(4096, ledger_.bytes())),
-      net_(scenario.fabric, mix64(scenario.seed), static_cast<std::uint16_t>(scenario.workload.hosts),
-           scenario.poll_interval, ledger_, arena_.data()),
-      driver_(scenario.workload, ledger_, kOrigin) {
+      net_(scenario.fabric, mix64(scenario.seed), static_cast<std::uint16_t>(workload.hosts),
+           scenario.host, ledger_, arena_.data()),
+      driver_(workload, ledger_) {
   if (arena_.data() == nullptr) {
     error_ = "cannot reserve address space for the workload's bytes";
     return;
@@ -28,7 +55,7 @@ World::World(const Scenario& scenario)
 }
 
 void World::build() {
-  const std::uint32_t n = scenario_.workload.hosts;
+  const std::uint32_t n = workload_.hosts;
   conn_of_.assign(std::size_t{n} * n, kNoConn);
   std::vector<HostSizes> sizes(n);
   std::vector<std::vector<bool>> pair(n, std::vector<bool>(n, false));
@@ -68,10 +95,9 @@ void World::build() {
 
 // Unloaded round trip of a full data packet and its acknowledgment: h links each way.
 Nanos World::base_rtt(std::uint16_t a, std::uint16_t b) {
-  constexpr Picos kAckBytes = 110;
-  const auto data = static_cast<Picos>(scenario_.transport.payload_mtu) + 86;
-  return net_.fabric().path_time(a, b, data) / kPicosPerNano +
-         net_.fabric().path_time(b, a, kAckBytes) / kPicosPerNano;
+  constexpr std::uint32_t kAckBytes = 110;
+  return path_time(scenario_.fabric, a, b, scenario_.transport.payload_mtu + 86) +
+         path_time(scenario_.fabric, b, a, kAckBytes);
 }
 
 bool World::connect(std::uint16_t a, std::uint16_t b) {
@@ -97,14 +123,14 @@ bool World::connect(std::uint16_t a, std::uint16_t b) {
   }
   for (unsigned i = 0; i < 2; ++i) {
     p[i].peer_dcid = p[1 - i].own_dcid;
-    conn_of_[std::size_t{host[i]} * scenario_.workload.hosts + host[1 - i]] = p[i].index.v;
+    conn_of_[std::size_t{host[i]} * workload_.hosts + host[1 - i]] = p[i].index.v;
   }
   return hosts_[a]->add_conn(p[0], b) && hosts_[b]->add_conn(p[1], a);
 }
 
 bool World::open(FlowDriver::Stream& s) {
   const std::uint16_t host[2] = {s.src, s.dst};
-  const std::uint32_t n = scenario_.workload.hosts;
+  const std::uint32_t n = workload_.hosts;
   StreamParams p[2];
   const std::uint64_t seed =
       mix64(scenario_.seed + (std::uint64_t{s.src} << 40) + (std::uint64_t{s.dst} << 20) +
@@ -130,7 +156,7 @@ bool World::open(FlowDriver::Stream& s) {
 }
 
 void World::plan(std::uint32_t flow) {
-  const Nanos at = kOrigin + scenario_.workload.flows[flow].start;
+  const Nanos at = origin_ + workload_.flows[flow].start;
   net_.queue().schedule(at * kPicosPerNano, kFlowEvent, flow);
 }
 
@@ -142,7 +168,7 @@ void World::on_poll(const fabric::Event& e) {
   ++polls_;
   if (host.fault != Ledger::Fault::kNone) {
     violate("host " + std::to_string(e.a) + ", flow " +
-            std::to_string(scenario_.workload.flows[host.fault_flow].id) + ": " +
+            std::to_string(workload_.flows[host.fault_flow].id) + ": " +
             Ledger::text(host.fault));
     host.fault = Ledger::Fault::kNone;
   }
@@ -155,7 +181,7 @@ void World::on_poll(const fabric::Event& e) {
   driver_.take(host, now, hosts_, ready_);
   for (const std::uint32_t f : ready_) plan(f);
   ready_.clear();
-  if (polls_ % scenario_.validate_every == 0) {
+  if (polls_ % kValidateEvery == 0) {
     if (const char* broken = host.tx().validate())
       violate("host " + std::to_string(e.a) + ": " + broken);
   }
@@ -163,39 +189,49 @@ void World::on_poll(const fabric::Event& e) {
 }
 
 void World::violate(const std::string& text) {
-  if (violations_.size() < kMaxViolations)
-    violations_.push_back(std::to_string(net_.now() - kOrigin) + " ns: " + text);
+  ++violation_count_;
+  if (violations_.size() < RunResult::kMaxViolations)
+    violations_.push_back("at " + std::to_string(net_.now() - origin_) + " ns: " + text);
 }
 
-bool World::check(RunHooks& hooks) {
-  if (!driver_.violation().empty()) violate(driver_.violation());
-  if (!violations_.empty() || hooks.stop_requested()) return false;
+// Every 2^16 events: limits, progress, a request to stop. False ends the run.
+bool World::check(const RunHooks& hooks, std::uint64_t events) {
   const Nanos now = net_.now();
-  if (now - kOrigin > scenario_.max_time) {
-    violate("the workload did not finish within the scenario's time limit");
-    return false;
+  if (hooks.progress) {
+    hooks.progress(RunProgress{now - origin_, events, net_.counters().delivered, driver_.done(),
+                               static_cast<std::uint32_t>(workload_.flows.size())});
   }
-  if (driver_.running() != 0 &&
-      now - std::max(driver_.last_progress(), kOrigin) > scenario_.progress_limit) {
-    violate("no flow made progress for " + std::to_string(scenario_.progress_limit / 1000) +
-            " us");
-    return false;
+  if (hooks.stop != nullptr && hooks.stop->load(std::memory_order_relaxed) != 0) {
+    outcome_ = Outcome::kStopped;
+  } else if (now - origin_ > scenario_.limits.time) {
+    outcome_ = Outcome::kTimeLimit;
+  } else if (events > scenario_.limits.events) {
+    outcome_ = Outcome::kEventLimit;
+  } else {
+    if (driver_.running() != 0 &&
+        now - std::max(driver_.last_progress(), origin_) > scenario_.limits.progress)
+      violate("no flow made progress for " + std::to_string(scenario_.limits.progress) + " ns");
+    return true;
   }
-  return true;
+  return false;
 }
 
-RunResult World::run(RunHooks& hooks) {
-  if (!error_.empty()) violations_.push_back(error_);
+RunResult World::run(const RunHooks& hooks) {
+  if (!error_.empty()) violate(error_);
   fabric::Event e{};
   std::uint64_t events = 0;
   constexpr std::uint64_t kCheckEvery = 1 << 16;
-  while (violations_.empty() && !driver_.finished() && net_.queue().pop(e, kNever)) {
+  while (violation_count_ == 0 && !driver_.finished()) {
+    if (!net_.queue().pop(e, kNever)) {
+      outcome_ = Outcome::kStalled;
+      break;
+    }
     switch (e.kind) {
       case kPollEvent:
         on_poll(e);
         break;
       case kFlowEvent: {
-        const Flow& f = scenario_.workload.flows[e.a];
+        const Flow& f = workload_.flows[e.a];
         driver_.start(e.a, net_.now(), hosts_);
         net_.wake(f.src, net_.queue().now());
         net_.wake(f.dst, net_.queue().now());
@@ -204,62 +240,51 @@ RunResult World::run(RunHooks& hooks) {
       default:
         net_.fabric().handle(e);
     }
-    if (++events % kCheckEvery == 0) {
-      hooks.progress(net_.now() - kOrigin, driver_.done(),
-                     static_cast<std::uint32_t>(scenario_.workload.flows.size()));
-      if (!check(hooks)) break;
-    }
+    if (++events % kCheckEvery == 0 && !check(hooks, events)) break;
   }
-  check(hooks);
+  if (!driver_.violation().empty()) violate(driver_.violation());
+  if (violation_count_ != 0) outcome_ = Outcome::kViolation;
   RunResult r = result();
   r.events = events;
   return r;
 }
 
-RunResult World::result() {
+RunResult World::result() const {
   RunResult r;
+  r.outcome = outcome_;
   r.flows = driver_.results();
   for (std::size_t i = 0; i < r.flows.size(); ++i) {
     FlowResult& f = r.flows[i];
-    if (f.start != 0) f.start -= kOrigin;
-    if (f.sender_done != 0) f.sender_done -= kOrigin;
-    if (f.receiver_done != 0) f.receiver_done -= kOrigin;
+    for (Nanos* t : {&f.start, &f.sender_done, &f.receiver_done})
+      if (*t != kNever) *t -= origin_;
     f.packets = std::max(1U, ledger_.pages(static_cast<std::uint32_t>(i)));
   }
-  r.virtual_time = net_.now() - kOrigin;
-  r.finished = driver_.finished();
-  r.failed = driver_.failed();
+  r.virtual_time = net_.now() - origin_;
   r.violations = violations_;
-  r.recovery = ledger_.recoveries();
-  r.trace = net_.trace();
+  r.violation_count = violation_count_;
+  r.recovery = ledger_.recovery();
+  r.trace_hash = net_.trace();
   const NetworkCounters& n = net_.counters();
-  r.sent_packets = n.data_packets;
-  r.sent_bytes = n.data_bytes;
-  r.control_packets = n.control_packets;
-  r.control_bytes = n.control_bytes;
-  r.lost_packets = n.lost_data;
-  r.lost_other = n.lost_other;
-  r.corrupt = n.corrupt;
+  Totals& t = r.totals;
+  t.data_sent = n.data_packets;
+  t.data_wire_bytes = n.data_bytes;
+  t.control_bytes = n.control_bytes;
+  t.data_lost = n.lost_data;
+  t.application_errors = driver_.failed();
   for (const auto& h : hosts_) {
-    const TxCounters& t = h->tx().counters();
-    const RxCounters& x = h->rx().counters();
-    r.retransmitted += t.resent_packets;
-    r.declared_lost += t.lost_packets;
-    r.spurious += t.spurious_packets;
-    r.timeouts += t.timeouts;
-    r.flushes += t.flushes;
-    r.probes += t.probes;
-    r.delivered_packets += x.data_packets;
-    r.delivered_bytes += x.placed_bytes;
-    r.duplicates += x.drops[DropReason::kDuplicate];
-    r.acks += x.acks_sent;
-    r.nacks += x.nacks_sent;
+    const TxCounters& tx = h->tx().counters();
+    const RxCounters& rx = h->rx().counters();
+    t.retransmitted += tx.resent_packets;
+    t.delivered_packets += rx.data_packets;
+    t.delivered_bytes += rx.placed_bytes;
+    t.spurious += rx.drops[DropReason::kDuplicate];
+    t.acks += rx.acks_sent;
   }
   return r;
 }
 
-RunResult run(const Scenario& scenario, RunHooks& hooks) {
-  World world(scenario);
+RunResult run(const Scenario& scenario, const Workload& workload, const RunHooks& hooks) {
+  World world(scenario, workload);
   return world.run(hooks);
 }
 

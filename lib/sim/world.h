@@ -20,10 +20,10 @@ namespace metaroce::sim {
 
 class World {
  public:
-  explicit World(const Scenario& scenario);
+  World(const Scenario& scenario, const Workload& workload);
 
   // Runs to the end of the workload, a limit, a violation or a request to stop.
-  RunResult run(RunHooks& hooks);
+  RunResult run(const RunHooks& hooks);
 
   [[nodiscard]] Network& network() { return net_; }
   [[nodiscard]] std::vector<std::unique_ptr<SimHost>>& hosts() { return hosts_; }
@@ -31,24 +31,22 @@ class World {
   [[nodiscard]] const std::string& error() const { return error_; }
 
  private:
-  // Virtual time at which the workload starts.
-  static constexpr Nanos kOrigin = 2 * kMillisecond;
-
   void build();
   bool connect(std::uint16_t a, std::uint16_t b);
   bool open(FlowDriver::Stream& s);
   [[nodiscard]] Nanos base_rtt(std::uint16_t a, std::uint16_t b);
   std::uint32_t conn_index(std::uint16_t a, std::uint16_t b) const {
-    return conn_of_[std::size_t{a} * scenario_.workload.hosts + b];
+    return conn_of_[std::size_t{a} * workload_.hosts + b];
   }
   void on_poll(const fabric::Event& e);
   void plan(std::uint32_t flow);
-  void sample(RunHooks& hooks);
-  bool check(RunHooks& hooks);
+  bool check(const RunHooks& hooks, std::uint64_t events);
   void violate(const std::string& text);
-  RunResult result();
+  RunResult result() const;
 
   const Scenario& scenario_;
+  const Workload& workload_;
+  const Nanos origin_;  // virtual time at which the workload starts
   Ledger ledger_;
   Arena arena_;
   Network net_;
@@ -60,7 +58,9 @@ class World {
   std::vector<std::uint32_t> ready_;
   std::uint64_t polls_ = 0;
   std::string error_;
+  Outcome outcome_ = Outcome::kComplete;
   std::vector<std::string> violations_;
+  std::uint64_t violation_count_ = 0;
 };
 
 }  // namespace metaroce::sim
