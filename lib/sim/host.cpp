@@ -10,8 +10,12 @@ namespace {
 
 constexpr ClientId kClient{1};
 constexpr std::uint64_t kToken = 1;
+constexpr std::uint32_t kTxBudget = 64;  // packets per pass
 
-TransportConfig sized(TransportConfig c, const HostSizes& n) {
+TransportConfig sized(const Scenario& s, std::uint16_t host, const HostSizes& n) {
+  TransportConfig c = s.transport;
+  if (!s.host.line_rates.empty())
+    c.line_rate = s.host.line_rates[host % s.host.line_rates.size()] * s.fabric.planes;
   c.max_connections = n.connections + 1;
   c.max_streams = n.streams + 1;
   c.max_streams_per_connection = n.streams + 1;
@@ -29,6 +33,11 @@ TxLimits limits(const HostSizes& n) {
   return l;
 }
 
+QueueSizes ring_sizes(const HostModel& m) {
+  const std::uint32_t n = m.ring_size;
+  return QueueSizes{n, n, n, n, n};
+}
+
 }  // namespace
 
 IpAddress host_address(std::uint16_t host, std::uint8_t plane) {
@@ -36,11 +45,15 @@ IpAddress host_address(std::uint16_t host, std::uint8_t plane) {
                        static_cast<std::uint8_t>(host & 0xff));
 }
 
-SimHost::SimHost(std::uint16_t id, const TransportConfig& config, const HostSizes& sizes,
-                 Network& net, std::uint64_t region_bytes, std::uint32_t pd)
+SimHost::SimHost(std::uint16_t id, const Scenario& scenario, const HostSizes& sizes, Network& net,
+                 std::uint64_t region_bytes, std::uint32_t pd)
     : id_(id),
-      config_(sized(config, sizes)),
+      config_(sized(scenario, id, sizes)),
+      model_(scenario.host),
+      canary_(scenario.canary),
+      order_(mix64(scenario.seed + 0x5eed) + id),
       net_(net),
+      queues_(ring_sizes(scenario.host)),
       rx_io_(net, id),
       tx_io_(net, id, rx_io_.peers),
       rx_(config_, queues_, rx_io_),
@@ -141,35 +154,71 @@ void SimHost::receive(const Arrival& a) {
   p.dst_port = f.dst_port;
   rx_io_.placed_bytes = 0;
   rx_.on_packet(p);
-  if (rx_io_.placed_bytes != 0) {
+  if (rx_io_.placed_bytes != 0) record(f);
+  net_.frames().give(a.frame);
+}
+
+void SimHost::record(const FrameInfo& f) {
+  std::uint64_t to = rx_io_.placed_to;
+  if (canary_ == Canary::kWrongAddress) to += config_.payload_mtu;
+  for (int times = canary_ == Canary::kDoublePlacement ? 2 : 1; times > 0; --times) {
     std::uint32_t flow = 0;
     bool done = false;
-    const auto r = net_.ledger().place(
-        now_, f.src_host, id_, static_cast<std::uint64_t>(f.payload - net_.arena()),
-        rx_io_.placed_to, rx_io_.placed_bytes, flow, done);
+    const auto r =
+        net_.ledger().place(now_, f.src_host, id_, static_cast<std::uint64_t>(f.payload - net_.arena()),
+                            to, rx_io_.placed_bytes, flow, done);
     if (done) whole.push_back(flow);
     if (r != Ledger::Fault::kNone && fault == Ledger::Fault::kNone) {
       fault = r;
       fault_flow = flow;
     }
   }
-  net_.frames().give(a.frame);
+}
+
+// What arrived, as one burst; the rest waits for the next pass.
+void SimHost::receive() {
+  rx_.begin_burst(now_);
+  std::vector<Arrival>& inbox = net_.inbox(id_);
+  const std::size_t n = std::min<std::size_t>(inbox.size(), model_.burst);
+  for (std::size_t i = 0; i < n; ++i) {
+    if (i + 2 < n) __builtin_prefetch(net_.frames().header(inbox[i + 2].frame));
+    receive(inbox[i]);
+  }
+  const bool empty = n == inbox.size();
+  inbox.erase(inbox.begin(), inbox.begin() + static_cast<std::ptrdiff_t>(n));
+  rx_.take_receives();
+  rx_.end_burst(empty);
+}
+
+void SimHost::transmit() {
+  while (!pending_.empty() && sends_.push(pending_.front())) pending_.pop_front();
+  tx_.poll(now_, kTxBudget);
 }
 
 void SimHost::poll(Nanos now) {
   now_ = now;
-  rx_.begin_burst(now);
-  std::vector<Arrival>& inbox = net_.inbox(id_);
-  for (std::size_t i = 0; i < inbox.size(); ++i) {
-    if (i + 2 < inbox.size()) __builtin_prefetch(net_.frames().header(inbox[i + 2].frame));
-    receive(inbox[i]);
+  // Roles on lcores of their own run in any order; on one lcore, in this one.
+  switch (model_.seeded_order ? order_.below(4) : 0) {
+    case 0:
+      receive();
+      transmit();
+      timer_.poll(now);
+      break;
+    case 1:
+      timer_.poll(now);
+      transmit();
+      receive();
+      break;
+    case 2:
+      transmit();
+      receive();
+      timer_.poll(now);
+      break;
+    default:
+      receive();
+      timer_.poll(now);
+      transmit();
   }
-  inbox.clear();
-  rx_.take_receives();
-  rx_.end_burst(true);
-  while (!pending_.empty() && sends_.push(pending_.front())) pending_.pop_front();
-  tx_.poll(now, 64);
-  timer_.poll(now);
   collect();
 }
 
@@ -180,12 +229,16 @@ void SimHost::collect() {
   while (queues_.rx_to_control.pop(r)) {
   }
   Completion c;
-  while (tx_cq_.pop(c)) sent.push_back(c);
+  while (tx_cq_.pop(c)) {
+    if (canary_ == Canary::kLostCompletion) continue;
+    sent.push_back(c);
+  }
   while (rx_cq_.pop(c)) received.push_back(c);
 }
 
-Nanos SimHost::next_poll(Nanos now) const {
+Nanos SimHost::next_poll(Nanos now) {
   constexpr Nanos kBusy = 2 * kMicrosecond, kQuiet = 100 * kMicrosecond;
+  if (!net_.inbox(id_).empty()) return now;
   return now + (tx_.quiet() && pending_.empty() ? kQuiet : kBusy);
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/ring.h"
+#include "base/rng.h"
 #include "sim/network.h"
 #include "transport/congestion.h"
 #include "transport/group_queues.h"
@@ -107,7 +108,7 @@ class SimHost {
   using Rx = RxRole<Queues, SimRxIo>;
   using Tx = TxRole<Queues, SimTxIo, EcnAimd>;
 
-  SimHost(std::uint16_t id, const TransportConfig& config, const HostSizes& sizes, Network& net,
+  SimHost(std::uint16_t id, const Scenario& scenario, const HostSizes& sizes, Network& net,
           std::uint64_t region_bytes, std::uint32_t pd);
 
   // Installs objects as the control role does, at once.
@@ -123,12 +124,8 @@ class SimHost {
   // One pass over the roles. Placements and completions are appended to the lists below.
   void poll(Nanos now);
   // When to poll again although nothing arrives; kNever: no need.
-  [[nodiscard]] Nanos next_poll(Nanos now) const;
+  [[nodiscard]] Nanos next_poll(Nanos now);
 
-  struct Placed {
-    std::uint32_t flow;
-    bool whole;
-  };
   std::vector<Completion> sent, received;
   std::vector<std::uint32_t> whole;  // flows whose last byte was placed in this poll
   std::vector<TxToControl> events;
@@ -136,17 +133,24 @@ class SimHost {
   Ledger::Fault fault = Ledger::Fault::kNone;
   std::uint32_t fault_flow = 0;
 
+  [[nodiscard]] Mbps line_rate() const { return config_.line_rate; }
   [[nodiscard]] Tx& tx() { return tx_; }
   [[nodiscard]] Rx& rx() { return rx_; }
   [[nodiscard]] const Tx& tx() const { return tx_; }
   [[nodiscard]] const Rx& rx() const { return rx_; }
 
  private:
+  void receive();
   void receive(const Arrival& a);
+  void record(const FrameInfo& f);
+  void transmit();
   void collect();
 
   const std::uint16_t id_;
   const TransportConfig config_;
+  const HostModel model_;
+  Canary canary_;
+  Rng order_;
   Network& net_;
   Queues queues_;
   SimRxIo rx_io_;

@@ -36,7 +36,7 @@ struct Arrival {
 struct NetworkCounters {
   std::uint64_t data_packets = 0, data_bytes = 0, control_packets = 0, control_bytes = 0;
   std::uint64_t delivered = 0, corrupt = 0;
-  std::uint64_t lost_data = 0, lost_other = 0;
+  std::uint64_t lost_data = 0, lost_other = 0;  // with and without payload
 };
 
 class Network {
@@ -127,6 +127,7 @@ class Network {
   void nic_ready(Picos now, std::uint16_t host, std::uint8_t) { wake(host, now); }
 
   fabric::Fabric<Network>& fabric() { return fabric_; }
+  [[nodiscard]] const fabric::Fabric<Network>& fabric() const { return fabric_; }
   [[nodiscard]] const NetworkCounters& counters() const { return counters_; }
   // FNV-1a over time, host and size of every delivery: equal runs, equal numbers.
   [[nodiscard]] std::uint64_t trace() const { return trace_; }

@@ -46,7 +46,8 @@ World::World(const Scenario& scenario, const Workload& workload)
       arena_(std::max<std::uint64_t>(4096, ledger_.bytes())),
       net_(scenario.fabric, mix64(scenario.seed), static_cast<std::uint16_t>(workload.hosts),
            scenario.host, ledger_, arena_.data()),
-      driver_(workload, ledger_) {
+      driver_(workload, ledger_),
+      probes_(scenario, workload, net_, hosts_, origin_) {
   if (arena_.data() == nullptr) {
     error_ = "cannot reserve address space for the workload's bytes";
     return;
@@ -72,8 +73,8 @@ void World::build() {
   for (std::uint32_t h = 0; h < n; ++h) {
     sizes[h].paths = planes * scenario_.transport.paths_per_plane;
     sizes[h].work_requests = std::min(sizes[h].work_requests, 1U << 14);
-    hosts_.push_back(std::make_unique<SimHost>(static_cast<std::uint16_t>(h), scenario_.transport,
-                                               sizes[h], net_, arena_.bytes(), kPd));
+    hosts_.push_back(std::make_unique<SimHost>(static_cast<std::uint16_t>(h), scenario_, sizes[h],
+                                               net_, arena_.bytes(), kPd));
   }
   next_conn_.assign(n, 0);
   next_stream_.assign(n, 0);
@@ -91,6 +92,7 @@ void World::build() {
   for (std::uint32_t h = 0; h < n; ++h)
     net_.wake(static_cast<std::uint16_t>(h), Picos{h} * 7 * kPicosPerNano);
   for (const std::uint32_t f : driver_.initial()) plan(f);
+  probes_.begin(conn_of_);
 }
 
 // Unloaded round trip of a full data packet and its acknowledgment: h links each way.
@@ -117,7 +119,7 @@ bool World::connect(std::uint16_t a, std::uint16_t b) {
     p[i].peer_pseq_seed = mix64(seed + 1 - i);
     p[i].entropy_seed = mix64(seed + 2 + i);
     p[i].payload_mtu = scenario_.transport.payload_mtu;
-    p[i].line_rate = scenario_.transport.line_rate;
+    p[i].line_rate = std::min(hosts_[a]->line_rate(), hosts_[b]->line_rate());
     p[i].handshake_rtt = base_rtt(a, b);
     p[i].own_dcid = (p[i].index.v << 8) | static_cast<std::uint8_t>(seed >> (8 * i));
   }
@@ -178,7 +180,9 @@ void World::on_poll(const fabric::Event& e) {
               std::to_string(t.status));
   }
   host.events.clear();
+  const std::uint32_t done = driver_.done();
   driver_.take(host, now, hosts_, ready_);
+  if (driver_.done() != done) probes_.flow_done(now);
   for (const std::uint32_t f : ready_) plan(f);
   ready_.clear();
   if (polls_ % kValidateEvery == 0) {
@@ -237,6 +241,9 @@ RunResult World::run(const RunHooks& hooks) {
         net_.wake(f.dst, net_.queue().now());
         break;
       }
+      case kSampleEvent:
+        probes_.sample(e.a, hooks);
+        break;
       default:
         net_.fabric().handle(e);
     }
@@ -271,6 +278,13 @@ RunResult World::result() const {
   t.control_bytes = n.control_bytes;
   t.data_lost = n.lost_data;
   t.application_errors = driver_.failed();
+  const fabric::FabricTotals& f = net_.fabric().totals();
+  for (std::size_t i = 0; i < fabric::kLossKinds; ++i)
+    if (f.lost[i] != 0) r.lost.emplace_back(loss_name(static_cast<fabric::Loss>(i)), f.lost[i]);
+  for (std::uint32_t i = 0; i < net_.fabric().links(); ++i)
+    t.ce_marked += net_.fabric().counters(i).ce_marks;
+  probes_.result(r);
+  DropCounters drops;
   for (const auto& h : hosts_) {
     const TxCounters& tx = h->tx().counters();
     const RxCounters& rx = h->rx().counters();
@@ -279,6 +293,14 @@ RunResult World::result() const {
     t.delivered_bytes += rx.placed_bytes;
     t.spurious += rx.drops[DropReason::kDuplicate];
     t.acks += rx.acks_sent;
+    for (unsigned i = 0; i < kDropReasons; ++i) {
+      const auto reason = static_cast<DropReason>(i);
+      drops.add(reason, rx.drops[reason] + tx.drops[reason]);
+    }
+  }
+  for (unsigned i = 1; i < kDropReasons; ++i) {
+    const auto reason = static_cast<DropReason>(i);
+    if (drops[reason] != 0) r.drops.emplace_back(kDropReasonInfo[i].name, drops[reason]);
   }
   return r;
 }

@@ -13,6 +13,7 @@
 #include "sim/flow_driver.h"
 #include "sim/host.h"
 #include "sim/network.h"
+#include "sim/probes.h"
 #include "sim/run.h"
 #include "sim/scenario.h"
 
@@ -56,6 +57,7 @@ class World {
   std::vector<std::uint32_t> next_conn_, next_stream_;
   std::vector<std::uint16_t> next_number_;  // of streams, by a's connection
   std::vector<std::uint32_t> ready_;
+  Probes probes_;
   std::uint64_t polls_ = 0;
   std::string error_;
   Outcome outcome_ = Outcome::kComplete;
