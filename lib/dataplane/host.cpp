@@ -277,7 +277,7 @@ bool Host::conn_stats(std::uint32_t, ConnIndex conn, ConnStats& out) {
     PathStats s;
     s.path = static_cast<std::uint8_t>(i);
     s.plane = t->params.planes[t->plane_slots[i]].plane.v;
-    s.active = !p.suspect && !p.draining;
+    s.active = p.health.carries() && !p.draining;
     s.source_port = p.source_port;
     s.srtt_ns = static_cast<std::uint32_t>(p.rtt.srtt());
     s.tx_packets = p.counters.packets;

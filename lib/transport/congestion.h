@@ -31,6 +31,7 @@ class EcnAimd {
     bool used_fully = false;    // the window limited sending in this round
     bool lossy_before = false;  // the previous round lost more than 20 %
     bool skip = false;          // one rotation without new packets
+    Bytes regrow_to = 0;        // a path that returned doubles up to here; 0 = it does not
   };
   struct Conn {
     Bytes window = 0, min = 0, max = 0;
@@ -68,6 +69,27 @@ class EcnAimd {
     p.window = c.initial;
   }
 
+  // A path that failed: one packet, and what it had before is its aim when it is back. [MR-9.4.4]
+  static void close(Conn& c, Path& p, Bytes before) {
+    resize(c, p, c.packet);
+    p.regrow_to = before;
+  }
+  // After a silence, or back from a failure: doubles per RTT up to `to`, unless it is congested.
+  static void regrow(Path& p, Bytes to) { p.regrow_to = to > p.window ? to : 0; }
+  // Half of `from`'s window, or all of it, to a path that joins the active set or from one that
+  // leaves it: the sum stays. [MR-9.1.6]
+  static void share(Conn& c, Path& from, Path& to) {
+    const Bytes part = from.window >= 2 * c.packet ? from.window / 2 : 0;
+    from.window -= part;
+    to.window += part;
+    if (to.window < c.packet) resize(c, to, c.packet);
+  }
+  static void give(Path& from, Path& to) {
+    to.window += from.window;
+    from.window = from.regrow_to = 0;
+  }
+  static void set_paths(Conn& c, std::uint32_t n) { c.paths = n; }
+
   static void on_ack(Conn& c, Path& p, Bytes acked, std::uint32_t packets, std::uint32_t ce,
                      PathSeq cum, PathSeq next) {
     p.round_acked += acked;
@@ -90,9 +112,15 @@ class EcnAimd {
     }
     const bool lossy = p.round_lost * 5 > p.round_acked + p.round_lost;
     if (p.round_ce != 0) {
+      p.regrow_to = 0;
       shrink(c, p, p.window * p.alpha_1024 / 2048);
     } else if (lossy && p.lossy_before) {
+      p.regrow_to = 0;
       shrink(c, p, p.window / 2);
+    } else if (p.used_fully && p.regrow_to > p.window) {
+      resize(
+          c, p,
+          std::min({2 * p.window, p.regrow_to, p.window + std::max<Bytes>(c.max - c.window, 0)}));
     } else if (p.used_fully && c.window < c.max) {
       const Bytes step =
           std::min(std::max<Bytes>(c.packet / c.paths, p.window / 32), c.max - c.window);
@@ -106,10 +134,12 @@ class EcnAimd {
     p.used_fully = false;
   }
   static void shrink(Conn& c, Path& p, Bytes by) {
-    by = std::min(by, c.window - c.min);  // [MR-8.1.5]
-    const Bytes to =
-        std::max<Bytes>(p.window - by, c.packet);  // one packet always may fly [MR-8.3.11]
-    c.window -= p.window - to;
+    by = std::min(by, std::max<Bytes>(c.window - c.min, 0));  // [MR-8.1.5]
+    // One packet always may fly [MR-8.3.11]; a path that left the active set has no window.
+    resize(c, p, std::max(p.window - by, std::min(p.window, c.packet)));
+  }
+  static void resize(Conn& c, Path& p, Bytes to) {
+    c.window += to - p.window;
     p.window = to;
   }
 };

@@ -42,7 +42,10 @@ enum class CommandKind : std::uint8_t {
   kRemoveStream,  // id = handle: frees the slot (after linger)
   kChangePort,    // id = conn index, path, port (0 = draw one): live change of a path's source port
   kPeerAddress,   // TX: id = conn index, plane in path: neighbour of a plane changed
+  kPortState,     // TX: id = conn index, plane number in path, status = kPort* bits: a port of the
+                  // plane went down or up, here or at the peer
 };
+inline constexpr std::uint8_t kPortUp = 1, kPortOfPeer = 2;  // kPortState
 struct Command {
   CommandKind kind{};
   std::uint8_t status = 0;  // WorkStatus

@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <vector>
 
+#include "transport/active_set.h"
 #include "transport/events.h"
 #include "transport/loss_recovery.h"
 #include "transport/params.h"
+#include "transport/path_health.h"
+#include "transport/plane_health.h"
 #include "transport/rtt.h"
 #include "transport/send_stream.h"
 
@@ -60,10 +63,10 @@ struct TxPath {
   std::uint16_t wanted_port = 0;  // after the drain
   std::uint8_t epoch = 0;
   bool epoch_confirmed = true;  // the peer acknowledged something in it
-  std::uint8_t backoff = 0;
-  bool suspect = false;   // silent for a probe timeout: only FLUSH goes out here
-  bool draining = false;  // a port change waits for the path to empty
-  bool dirty = false;     // the last transmission was data: a loss would not show
+  PathHealth health;
+  Bytes window_before = 0;  // before its silence began
+  bool draining = false;    // a port change waits for the path to empty
+  bool dirty = false;       // the last transmission was data: a loss would not show
   TxPathCounters counters;
 };
 
@@ -75,6 +78,13 @@ struct TxConn {
   std::vector<TxPath<Cc>> paths;
   std::array<std::uint8_t, 256> plane_slots{};
   std::array<std::uint64_t, 4> open_paths{};  // room in window and sequence
+  std::vector<PlaneHealth> planes;            // by index in params.planes
+  Pulse pulse;
+  Nanos plane_check_at = 0;
+  ActiveSet active;                // what the window asks for
+  std::uint32_t active_paths = 1;  // [0, active_paths) take new data: `active.paths` hopeful ones
+  std::uint32_t start_paths = 1;   // of a start, and a restart after idle time
+  Nanos stalled_since = 0;         // work waits and no path carries; 0 = not so
   typename Cc::Conn cc;
   std::uint32_t resend_head = kNil, resend_tail = kNil;
   std::uint32_t stream_head = kNil, stream_tail = kNil;  // streams that may send

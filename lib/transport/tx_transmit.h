@@ -162,15 +162,15 @@ typename TxRole<Q, Io, Cc>::Sent TxRole<Q, Io, Cc>::send_new(Conn& c) {
 template <typename Q, typename Io, typename Cc>
 int TxRole<Q, Io, Cc>::pick_path(Conn& c) {
   const std::uint32_t index = c.params.index.v;
-  if (c.run_left != 0 && c.path_open(c.current_path) &&
+  if (c.run_left != 0 && c.current_path < c.active_paths && c.path_open(c.current_path) &&
       io_.ready(ConnIndex{index}, c.plane_slots[c.current_path])) {
     --c.run_left;
     return c.current_path;
   }
-  const auto n = static_cast<unsigned>(c.paths.size());
+  const unsigned n = c.active_paths;  // [MR-9.1.6]
   unsigned at = c.current_path;
   for (unsigned tries = 0; tries < n; ++tries) {
-    at = at + 1 == n ? 0 : at + 1;
+    at = at + 1 >= n ? 0 : at + 1;
     // Skip words without an open path at once.
     if (at % 64 == 0 && c.open_paths[at / 64] == 0) {
       const unsigned step = std::min(64U, n - at) - 1;
@@ -197,8 +197,8 @@ int TxRole<Q, Io, Cc>::pick_path(Conn& c) {
 // On the path that lost it; on another one when that is silent, full, or lost it twice. [MR-7.3.6]
 template <typename Q, typename Io, typename Cc>
 int TxRole<Q, Io, Cc>::pick_resend_path(Conn& c, const ResendNode& n) {
-  const bool same = !n.timed_out && n.losses < 2 && c.path_open(n.path) &&
-                    io_.ready(c.params.index, c.plane_slots[n.path]);
+  const bool same = !n.timed_out && n.losses < 2 && n.path < c.active_paths &&
+                    c.path_open(n.path) && io_.ready(c.params.index, c.plane_slots[n.path]);
   if (same) return n.path;
   int other = pick_path(c);
   if (other == n.path) {  // the rotation came by: one further, if there is one
@@ -209,7 +209,8 @@ int TxRole<Q, Io, Cc>::pick_resend_path(Conn& c, const ResendNode& n) {
   // All windows closed: a resend may still use its own path when nothing is in flight there; when
   // every path is silent, that is the only way to learn that one lives again.
   Path& p = c.paths[n.path];
-  if (!p.draining && p.data_unresolved == 0 && p.seq.span() < PathWindow::kDataLimit &&
+  if (!p.draining && !p.health.asks() && c.planes[c.plane_slots[n.path]].up() &&
+      p.data_unresolved == 0 && p.seq.span() < PathWindow::kDataLimit &&
       io_.ready(c.params.index, c.plane_slots[n.path])) {
     return n.path;
   }
@@ -247,6 +248,8 @@ bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std
     return false;
   }
   if (p.data_unresolved == 0) p.last_progress = now_;
+  PlaneHealth& plane = c.planes[c.plane_slots[path]];
+  if (plane.unresolved++ == 0) plane.busy_since = now_;
   if (c.unresolved + c.waiting == 0) start_after_idle(c);
   // [MR-2.1.1] [MR-2.1.2] [MR-2.1.5] A resend takes a number like any other.
   const PathSeq pseq = p.seq.take();
