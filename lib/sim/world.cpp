@@ -121,6 +121,7 @@ bool World::connect(std::uint16_t a, std::uint16_t b) {
     p[i].payload_mtu = scenario_.transport.payload_mtu;
     p[i].line_rate = std::min(hosts_[a]->line_rate(), hosts_[b]->line_rate());
     p[i].handshake_rtt = base_rtt(a, b);
+    p[i].verified = true;
     p[i].own_dcid = (p[i].index.v << 8) | static_cast<std::uint8_t>(seed >> (8 * i));
   }
   for (unsigned i = 0; i < 2; ++i) {
