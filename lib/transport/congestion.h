@@ -68,6 +68,13 @@ class EcnAimd {
     p.window = c.initial;
   }
 
+  // A path's share of what a fresh hint allows, whatever the window was. [MR-8.2.3]
+  static void restart_at(Conn& c, Path& p, Bytes whole) {
+    const Bytes each = std::max<Bytes>(std::clamp(whole, c.min, c.max) / c.paths, c.packet);
+    c.window += each - p.window;
+    p.window = each;
+  }
+
   static void on_ack(Conn& c, Path& p, Bytes acked, std::uint32_t packets, std::uint32_t ce,
                      PathSeq cum, PathSeq next) {
     p.round_acked += acked;

@@ -142,6 +142,7 @@ bool TxRole<Q, Io, Cc>::add_conn(const ConnParams& p) {
   c.paths.resize(p.n_paths);
   std::vector<typename Cc::Path> windows(p.n_paths);
   Cc::start(c.cc, windows.data(), p.n_paths, config_, p.payload_mtu, p.handshake_rtt, p.line_rate);
+  start_pacing(c);
   for (unsigned i = 0; i < p.n_paths; ++i) {
     Path& path = c.paths[i];
     const auto id = static_cast<std::uint8_t>(i);

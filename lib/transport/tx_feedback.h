@@ -16,6 +16,7 @@ void TxRole<Q, Io, Cc>::take_feedback() {
       continue;
     switch (e.kind) {
       case RxToTxKind::kPathAck:
+        note_hint(c, e.path, e.ack, e.received_at);
         on_path_ack(c, e.path, e.ack, e.received_at);
         break;
       case RxToTxKind::kStreamAck:
@@ -38,6 +39,7 @@ void TxRole<Q, Io, Cc>::heard(Conn& c, Path& p) {
   c.ever_answered = true;
   c.probe_sent = 0;  // a keepalive that was lost no longer counts
   c.backoff = 0;
+  c.starting = false;
   p.backoff = 0;
   // [MR-9.4.2]
   p.suspect = false;
@@ -122,6 +124,7 @@ void TxRole<Q, Io, Cc>::apply_acked(Conn& c, Path& p, const SackVector& newly, B
       p.seq.resolve(i);
       const TxRecord& r = block[(p.seq.floor.v + i) & 255];
       p.inflight -= r.bytes;
+      c.inflight -= r.bytes;
       if (!r.data) continue;
       bytes += r.bytes;
       --p.data_unresolved;

@@ -52,7 +52,7 @@ const char* TxRole<Q, Io, Cc>::validate() const {
   for (const std::uint32_t index : live_conns_) {
     const Conn& c = conns_[index];
     std::uint32_t unresolved = 0;
-    Bytes windows = 0;
+    Bytes windows = 0, inflight = 0;
     for (const Path& p : c.paths) {
       if (p.seq.span() > PathWindow::kLimit)
         return "path has more than 255 unresolved sequence numbers";
@@ -71,20 +71,15 @@ const char* TxRole<Q, Io, Cc>::validate() const {
       if (data != p.data_unresolved) return "count of data in flight differs from the records";
       unresolved += data;
       windows += p.cc.window;
+      inflight += p.inflight;
     }
+    if (inflight != c.inflight)
+      return "connection's bytes in flight differ from the sum of its paths'";
     if (unresolved != c.unresolved)
       return "connection's count of data in flight differs from its paths'";
     if (windows != c.cc.window) return "connection's window differs from the sum of its paths'";
   }
   return nullptr;
-}
-
-// The first transmission with nothing else outstanding.
-template <typename Q, typename Io, typename Cc>
-void TxRole<Q, Io, Cc>::start_after_idle(Conn& c) {
-  c.outstanding_since = now_;
-  if (now_ - std::max(c.last_ack, c.last_sent) < config_.idle_restart) return;
-  for (Path& p : c.paths) Cc::restart(c.cc, p.cc);
 }
 
 }  // namespace metaroce
