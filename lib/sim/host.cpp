@@ -239,7 +239,8 @@ void SimHost::collect() {
 Nanos SimHost::next_poll(Nanos now) {
   constexpr Nanos kBusy = 2 * kMicrosecond, kQuiet = 100 * kMicrosecond;
   if (!net_.inbox(id_).empty()) return now;
-  return now + (tx_.quiet() && pending_.empty() ? kQuiet : kBusy);
+  return std::min(now + (tx_.quiet() && pending_.empty() ? kQuiet : kBusy),
+                  tx_.pacing_wake());
 }
 
 }  // namespace metaroce::sim

@@ -42,6 +42,10 @@ struct TransportConfig {
   Bytes max_window = 64 << 20;  // per connection
   Nanos idle_restart = kMillisecond;
   std::uint32_t pacing_burst_packets = 16;
+  bool rate_hints = true;  // receivers give them, senders follow them
+  Nanos hint_interval = 10 * kMicrosecond;
+  std::uint32_t hint_capacity_permille = 990;  // of the line rate, shared out
+  Nanos hint_window_slack = 2 * kMicrosecond;  // in flight: hint x (RTT + this)
   // Control.
   Nanos ctrl_retry_first = 10 * kMillisecond;
   std::uint32_t ctrl_retries = 8;

@@ -26,8 +26,6 @@ class EcnAimd {
     Bytes window = 0;
     PathSeq round_end;  // the RTT round ends when this is acknowledged
     Bytes round_acked = 0, round_lost = 0;
-    std::uint32_t round_packets = 0, round_ce = 0;
-    std::uint32_t alpha_1024 = 0;
     bool used_fully = false;    // the window limited sending in this round
     bool lossy_before = false;  // the previous round lost more than 20 %
     bool skip = false;          // one rotation without new packets
@@ -37,6 +35,8 @@ class EcnAimd {
     Bytes window = 0, min = 0, max = 0;
     Bytes initial = 0;  // of each path
     Bytes packet = 4096;
+    Bytes target = 0;     // what the allowed rate sends within an RTT: up to it windows grow fast
+    bool hinted = false;  // by the receiver: beyond it they do not grow at all
     std::uint32_t paths = 1;
   };
 
@@ -89,48 +89,59 @@ class EcnAimd {
     from.window = from.regrow_to = 0;
   }
   static void set_paths(Conn& c, std::uint32_t n) { c.paths = n; }
+  // A path's share of what a fresh hint allows, whatever the window was. [MR-8.2.3]
+  static void restart_at(Conn& c, Path& p, Bytes whole) {
+    const Bytes each = std::max<Bytes>(std::clamp(whole, c.min, c.max) / c.paths, c.packet);
+    c.window += each - p.window;
+    p.window = each;
+  }
 
   static void on_ack(Conn& c, Path& p, Bytes acked, std::uint32_t packets, std::uint32_t ce,
                      PathSeq cum, PathSeq next) {
     p.round_acked += acked;
-    p.round_packets += packets;
-    p.round_ce += ce;
-    if (ce != 0) p.skip = true;
+    if (ce != 0) {
+      p.skip = true;
+      p.regrow_to = 0;
+      shrink(c, p, Bytes{ce} * c.packet / 2);
+    }
+    if (ce < packets) grow(c, p, ce == 0 ? acked : std::max<Bytes>(acked - Bytes{ce} * c.packet, 0));
     if (cum >= p.round_end) end_round(c, p, next);
   }
   static void on_loss(Conn& c, Path& p, Bytes lost) {
     p.round_lost += lost;
     shrink(c, p, lost);
   }
+  // What a start's first answer allows: all that the rate sends within an RTT, at once.
+  static Bytes lift(Conn& c, Path& p, Bytes each) {
+    if (p.window < each) resize(c, p, std::min(each, p.window + std::max<Bytes>(c.max - c.window, 0)));
+    return p.window;
+  }
+  // The hint allows less than the windows: they follow it in proportion.
+  static void scale(Conn& c, Path& p, Bytes to, Bytes whole) {
+    resize(c, p, std::max(p.window * to / whole, std::min(p.window, c.packet)));
+  }
 
  private:
+  static void grow(Conn& c, Path& p, Bytes clean) {
+    Bytes step = 0;
+    if (p.regrow_to > p.window)
+      step = std::min(clean, p.regrow_to - p.window);
+    else if (c.window < c.target)
+      step = std::min(clean / 4, c.target - c.window);
+    else if (p.used_fully && !c.hinted)
+      step = clean / 32;
+    step = std::min(step, c.max - c.window);
+    if (step > 0) resize(c, p, p.window + step);
+  }
   static void end_round(Conn& c, Path& p, PathSeq next) {
-    if (p.round_packets != 0) {
-      const std::uint32_t fraction =
-          std::min<std::uint32_t>(1024, p.round_ce * 1024 / p.round_packets);
-      p.alpha_1024 = (p.alpha_1024 * 15 + fraction) / 16;
-    }
     const bool lossy = p.round_lost * 5 > p.round_acked + p.round_lost;
-    if (p.round_ce != 0) {
-      p.regrow_to = 0;
-      shrink(c, p, p.window * p.alpha_1024 / 2048);
-    } else if (lossy && p.lossy_before) {
+    if (lossy && p.lossy_before) {
       p.regrow_to = 0;
       shrink(c, p, p.window / 2);
-    } else if (p.used_fully && p.regrow_to > p.window) {
-      resize(
-          c, p,
-          std::min({2 * p.window, p.regrow_to, p.window + std::max<Bytes>(c.max - c.window, 0)}));
-    } else if (p.used_fully && c.window < c.max) {
-      const Bytes step =
-          std::min(std::max<Bytes>(c.packet / c.paths, p.window / 32), c.max - c.window);
-      p.window += step;
-      c.window += step;
     }
     p.lossy_before = lossy;
     p.round_end = next;
     p.round_acked = p.round_lost = 0;
-    p.round_packets = p.round_ce = 0;
     p.used_fully = false;
   }
   static void shrink(Conn& c, Path& p, Bytes by) {

@@ -84,7 +84,8 @@ struct PathAck {  // one AckPath block, as received
   // Of the ACK packet as a whole.
   std::uint8_t receive_load = 0, host_pressure = 0, hint_epoch = 0;
   Mbps rate_hint = 0;
-  WireTime sent;  // the ACK's own timestamp: the newest hint wins
+  WireTime sent;               // the ACK's own timestamp: the newest hint wins
+  std::uint8_t hint_path = 0;  // path of the ACK itself: the hint is of its plane
 };
 struct StreamAck {
   std::uint16_t number = 0;  // our number of the stream

@@ -12,6 +12,7 @@ class RttEstimator {
  public:
   void sample(Nanos rtt) {
     rtt = std::max<Nanos>(rtt, 1);
+    low_ = low_ == 0 || rtt < low_ ? rtt : low_ + (rtt - low_) / 64;
     if (srtt_ == 0) {
       srtt_ = rtt;
       var_ = rtt / 2;
@@ -23,6 +24,9 @@ class RttEstimator {
   }
   [[nodiscard]] bool valid() const { return srtt_ != 0; }
   [[nodiscard]] Nanos srtt() const { return srtt_; }
+  // The lowest sample; forgets by 1/64 per sample, so that a longer route is learned. Without what
+  // queues add, unlike srtt: what may be in flight under a rate hint follows from it.
+  [[nodiscard]] Nanos low() const { return low_; }
   // [MR-7.4.1] [MR-7.4.2] without back-off; `fallback` before the first sample. [MR-7.2.4]
   [[nodiscard]] Nanos probe_timeout(Nanos floor, Nanos max_ack_delay, Nanos fallback) const {
     const Nanos t = valid() ? srtt_ + std::max<Nanos>(4 * var_, kMicrosecond) + max_ack_delay
@@ -31,7 +35,7 @@ class RttEstimator {
   }
 
  private:
-  Nanos srtt_ = 0, var_ = 0;
+  Nanos srtt_ = 0, var_ = 0, low_ = 0;
 };
 
 }  // namespace metaroce

@@ -10,6 +10,7 @@ namespace metaroce {
 template <typename Q, typename Io>
 void RxRole<Q, Io>::on_packet(const RxPacket& p) {
   ++counters_.packets;
+  hints_[p.port.v % kMaxPlanes].count(frame_bytes(p));
   wire::Checked k = wire::check_packet(p.data, p.length);
   if (k.drop != DropReason::kNone) return drop(k.drop);
   const auto& c = *reinterpret_cast<const wire::Common*>(p.data);

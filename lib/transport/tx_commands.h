@@ -150,6 +150,7 @@ bool TxRole<Q, Io, Cc>::add_conn(const ConnParams& p) {
   c.paths.resize(p.n_paths);
   c.planes.resize(p.n_planes);
   start_paths(c);
+  start_pacing(c);
   for (unsigned i = 0; i < p.n_paths; ++i) {
     Path& path = c.paths[i];
     const auto id = static_cast<std::uint8_t>(i);

@@ -13,6 +13,7 @@
 #include "transport/plane_health.h"
 #include "transport/rtt.h"
 #include "transport/send_stream.h"
+#include "transport/tx_hint.h"
 
 namespace metaroce {
 
@@ -102,11 +103,20 @@ struct TxConn {
   bool ever_answered = false;
   std::uint64_t probe_nonce = 0;
   Nanos probe_sent = 0;     // keepalive; 0 = none outstanding
-  std::int64_t tokens = 0;  // pacing, bytes << 20
+  bool starting = true;     // nothing answered since the start or restart
+  Bytes start_room = 0;     // new data that may still leave before the first answer
+  Bytes inflight = 0;       // sum of the paths'
+  std::int64_t tokens = 0;  // pacing, 1/8000 byte: Mb/s x ns, exactly
   Nanos tokens_at = 0;
+  Nanos pace_at = 0;   // no token before
+  Mbps pace_rate = 0;  // min(line rate, hint); 0 = not paced
+  Bytes hint_window = kNoHintWindow;
+  Nanos base_rtt = 0;  // moving average of the paths' lowest
+  TxHint hint;
   std::uint64_t backlog = 0;  // bytes taken from applications and not sent
   std::uint64_t acked_bytes = 0, resent = 0, lost = 0, spurious = 0, packets = 0;
 
+  static constexpr Bytes kNoHintWindow = INT64_MAX;
   [[nodiscard]] bool path_open(std::uint8_t p) const {
     return ((open_paths[p / 64] >> (p % 64)) & 1U) != 0;
   }

@@ -16,6 +16,7 @@ void TxRole<Q, Io, Cc>::take_feedback() {
       continue;
     switch (e.kind) {
       case RxToTxKind::kPathAck:
+        note_hint(c, e.path, e.ack, e.received_at);
         on_path_ack(c, e.path, e.ack, e.received_at);
         break;
       case RxToTxKind::kStreamAck:
@@ -38,6 +39,7 @@ void TxRole<Q, Io, Cc>::heard(Conn& c, std::uint8_t path) {
   c.ever_answered = true;
   c.probe_sent = 0;  // a keepalive that was lost no longer counts
   c.backoff = 0;
+  c.starting = false;
   PathHealth& h = c.paths[path].health;
   if (h.silences == 0 && h.state != PathState::kSuspect) return;
   if (!c.planes[c.plane_slots[path]].up()) return;  // returns as a whole
@@ -59,7 +61,9 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     case AckCheck::kOk:
       break;
   }
+  const bool first = c.starting;
   heard(c, path);
+  if (first) lift_windows(c);
   p.epoch_confirmed = true;
   p.highest_acked = serial_max(p.highest_acked, a.highest);
   const auto late = static_cast<std::uint16_t>(a.late - p.peer_late);
@@ -129,6 +133,7 @@ void TxRole<Q, Io, Cc>::apply_acked(Conn& c, std::uint8_t path, const SackVector
       p.seq.resolve(i);
       const TxRecord& r = block[(p.seq.floor.v + i) & 255];
       p.inflight -= r.bytes;
+      c.inflight -= r.bytes;
       if (!r.data) continue;
       bytes += r.bytes;
       --p.data_unresolved;

@@ -45,7 +45,7 @@ bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path) {
   f.c.pseq = pseq.v;
   f.c.timestamp = to_wire_time(now_).v;
   f.floor_delta = static_cast<std::uint8_t>(pseq - p.seq.floor);
-  f.demand = static_cast<std::uint8_t>(std::bit_width(c.backlog));
+  f.demand = demand(c, 0, 0);
   std::memcpy(out, &f, sizeof f);
   finish_packet(c, path, out, sizeof f, nullptr, 0, kNil);
   blocks_[p.block][pseq.v & 255] = TxRecord{0, {}, to_wire_time(now_).v, 0, 0, false};

@@ -23,6 +23,7 @@ bool TxRole<Q, Io, Cc>::resolve(Conn& c, std::uint8_t path, unsigned bit, Lost h
   }
   p.seq.resolve(bit);
   p.inflight -= r.bytes;
+  c.inflight -= r.bytes;
   if (!r.data) return true;
   --p.data_unresolved;
   --c.planes[c.plane_slots[path]].unresolved;

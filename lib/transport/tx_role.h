@@ -29,6 +29,7 @@
 #include "transport/events.h"
 #include "transport/memory_table.h"
 #include "transport/tx_conn.h"
+#include "wire/net.h"
 #include "wire/packet.h"
 
 namespace metaroce {
@@ -79,6 +80,9 @@ class TxRole {
 
   // One pass; returns packets sent. `budget` bounds them.
   std::uint32_t poll(Nanos now, std::uint32_t budget = 64);
+  // After poll(): when a connection that waits for nothing but the pacer may send again; kNever
+  // when there is none. Not later than `now` when the budget ended the pass.
+  [[nodiscard]] Nanos pacing_wake() const { return wake_; }
 
   [[nodiscard]] const TxCounters& counters() const { return counters_; }
   [[nodiscard]] TxCounters& counters() { return counters_; }
@@ -238,9 +242,24 @@ class TxRole {
                   wire::ProbeKind kind = wire::ProbeKind::kLiveness);
   void finish_packet(Conn& c, std::uint8_t path, std::uint8_t* header, std::uint32_t header_bytes,
                      const std::uint8_t* payload, std::uint32_t payload_bytes, std::uint32_t work);
-  bool take_tokens(Conn& c);
   void keep_alive();
+
+  // tx_pacing.h
+  static constexpr Nanos kHintLife = 100 * kMicrosecond;  // and 2 srtt
+  bool may_send(Conn& c);
+  void charge(Conn& c, std::uint32_t bytes, bool resend);
+  void credit(Conn& c);
+  void start_pacing(Conn& c);
   void start_after_idle(Conn& c);
+  void note_hint(Conn& c, std::uint8_t path, const PathAck& a, Nanos received_at);
+  void apply_hint(Conn& c);
+  void size_hint_window(Conn& c);
+  void lift_windows(Conn& c);
+  // What waits besides `bytes` and `resends` that leave now. [MR-8.5.1]
+  static std::uint8_t demand(const Conn& c, std::uint32_t bytes, std::uint32_t resends) {
+    return static_cast<std::uint8_t>(std::bit_width(
+        c.backlog - bytes + std::uint64_t{c.waiting - resends} * c.params.payload_mtu));
+  }
 
   // tx_completion.h
   void finish_work(SendStream& s);
@@ -272,6 +291,7 @@ class TxRole {
   std::uint32_t conn_head_ = kNil, conn_tail_ = kNil;  // connections that may send
   std::uint32_t next_client_ = 0, next_alive_ = 0;
   int path_shift_;
+  Nanos wake_ = kNever;
   Nanos blocked_check_ = 0, alive_check_ = 0, removal_check_ = 0;
   TxCounters counters_;
 };
@@ -282,6 +302,7 @@ class TxRole {
 #include "transport/tx_commands.h"
 #include "transport/tx_completion.h"
 #include "transport/tx_feedback.h"
+#include "transport/tx_pacing.h"
 #include "transport/tx_paths.h"
 #include "transport/tx_planes.h"
 #include "transport/tx_probe.h"

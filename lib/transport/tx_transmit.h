@@ -29,8 +29,10 @@ std::uint32_t TxRole<Q, Io, Cc>::poll(Nanos now, std::uint32_t budget) {
 template <typename Q, typename Io, typename Cc>
 std::uint32_t TxRole<Q, Io, Cc>::transmit(std::uint32_t budget) {
   std::uint32_t sent = 0;
+  wake_ = kNever;
   const std::uint32_t last = conn_tail_;  // what is listed again meanwhile waits for the next pass
-  for (bool more = conn_head_ != kNil; more && sent < budget;) {
+  bool more = conn_head_ != kNil;
+  while (more && sent < budget) {
     Conn& c = conns_[conn_head_];
     more = conn_head_ != last;
     conn_head_ = c.next_in_list;
@@ -38,6 +40,7 @@ std::uint32_t TxRole<Q, Io, Cc>::transmit(std::uint32_t budget) {
     c.listed = false;
     sent += send_from(c, std::min(budget - sent, 32U));
   }
+  if (more) wake_ = now_;  // the budget ended first
   return sent;
 }
 
@@ -47,7 +50,7 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
   std::uint32_t sent = 0;
   Sent last = Sent::kYes;
   while (sent < budget && last == Sent::kYes) {
-    if (!take_tokens(c)) {
+    if (!may_send(c)) {
       last = Sent::kNoRoom;
       break;
     }
@@ -55,25 +58,13 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
     last = c.resend_head != kNil ? send_resend(c) : send_new(c);
     if (last == Sent::kYes) ++sent;
   }
+  if (last == Sent::kYes) wake_ = now_;
   if (last == Sent::kNothing) {
     if (c.flush_credit != 0) send_flushes(c);
   } else {
     list_conn(c);  // more to send, or room to wait for: looked at again next pass
   }
   return sent;
-}
-
-template <typename Q, typename Io, typename Cc>
-bool TxRole<Q, Io, Cc>::take_tokens(Conn& c) {
-  if (c.params.line_rate == 0) return true;
-  // [MR-8.1.4]
-  // Mb/s -> bytes per ns << 20: rate * 2^20 / 8000 ~ rate * 131.
-  const Nanos dt = std::min<Nanos>(now_ - c.tokens_at, kMillisecond);
-  c.tokens_at = now_;
-  const std::int64_t burst = std::int64_t{config_.pacing_burst_packets} * c.params.payload_mtu
-                             << 20;
-  c.tokens = std::min(burst, c.tokens + dt * static_cast<std::int64_t>(c.params.line_rate) * 131);
-  return c.tokens > 0;
 }
 
 template <typename Q, typename Io, typename Cc>
@@ -116,6 +107,8 @@ template <typename Q, typename Io, typename Cc>
 typename TxRole<Q, Io, Cc>::Sent TxRole<Q, Io, Cc>::send_new(Conn& c) {
   constexpr std::uint8_t kStreamRun = 16;
   while (c.stream_head != kNil) {
+    // [MR-8.2.5]
+    if (c.starting && c.start_room <= 0) return Sent::kNoRoom;
     const std::uint32_t slot = c.stream_head;
     SendStream& s = streams_[slot];
     const auto unlink = [&] {
@@ -169,6 +162,7 @@ int TxRole<Q, Io, Cc>::pick_path(Conn& c) {
   }
   const unsigned n = c.active_paths;  // [MR-9.1.6]
   unsigned at = c.current_path;
+  bool skipped = false;
   for (unsigned tries = 0; tries < n; ++tries) {
     at = at + 1 >= n ? 0 : at + 1;
     // Skip words without an open path at once.
@@ -183,6 +177,7 @@ int TxRole<Q, Io, Cc>::pick_path(Conn& c) {
     Path& path = c.paths[p];
     if (path.cc.skip) {
       path.cc.skip = false;
+      skipped = true;
       continue;
     }
     if (!io_.ready(ConnIndex{index}, c.plane_slots[p])) continue;
@@ -191,6 +186,8 @@ int TxRole<Q, Io, Cc>::pick_path(Conn& c) {
     c.run_left = room >= 8 * c.cc.packet ? 3 : room >= 4 * c.cc.packet ? 1 : 0;
     return p;
   }
+  // Every open path sat out this rotation: nobody would ask again before the next event.
+  if (skipped) return pick_path(c);
   return -1;
 }
 
@@ -260,11 +257,12 @@ bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std
       s.params.handle, spn, to_wire_time(now_).v, static_cast<std::uint16_t>(bytes + header),
       losses,          true};
   p.inflight += bytes + header;
+  c.inflight += bytes + header;
   ++p.data_unresolved;
   ++c.unresolved;
   p.dirty = true;
   if (p.inflight >= p.cc.window) p.cc.used_fully = true;
-  c.tokens -= std::int64_t{bytes + header} << 20;
+  charge(c, bytes + header, resend);
   c.last_sent = now_;
   if (c.flush_credit != 0) --c.flush_credit;
   ++p.counters.packets;
@@ -309,7 +307,7 @@ std::uint32_t TxRole<Q, Io, Cc>::write_header(std::uint8_t* out, Conn& c, std::u
   if (d.floor_delta == PathWindow::kDataLimit - 1) d.c.flags |= wire::kFlagAckReq;
   d.stream = s.params.peer_number;
   d.spn = spn.v;
-  d.demand = static_cast<std::uint8_t>(std::bit_width(c.backlog));
+  d.demand = resend ? demand(c, 0, 1) : demand(c, bytes, 0);
   d.msn = w.msn;
   // [MR-3.4.3]
   std::uint8_t op =

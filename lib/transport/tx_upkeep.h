@@ -61,7 +61,7 @@ const char* TxRole<Q, Io, Cc>::validate() const {
   for (const std::uint32_t index : live_conns_) {
     const Conn& c = conns_[index];
     std::uint32_t unresolved = 0, on_planes = 0;
-    Bytes windows = 0;
+    Bytes windows = 0, inflight = 0;
     for (const Path& p : c.paths) {
       if (p.seq.span() > PathWindow::kLimit)
         return "path has more than 255 unresolved sequence numbers";
@@ -80,6 +80,7 @@ const char* TxRole<Q, Io, Cc>::validate() const {
       if (data != p.data_unresolved) return "count of data in flight differs from the records";
       unresolved += data;
       windows += p.cc.window;
+      inflight += p.inflight;
       if (p.health.asks() && p.seq.span() != 0 && p.data_unresolved == 0)
         return "path that carries nothing has unresolved sequence numbers";
       if (!p.health.carries() && c.path_open(static_cast<std::uint8_t>(&p - c.paths.data())))
@@ -89,6 +90,8 @@ const char* TxRole<Q, Io, Cc>::validate() const {
     if (on_planes != c.unresolved) return "planes' count of data in flight differs from the paths'";
     if (c.active_paths == 0 || c.active_paths > c.paths.size())
       return "active set is empty or longer than the connection's paths";
+    if (inflight != c.inflight)
+      return "connection's bytes in flight differ from the sum of its paths'";
     if (unresolved != c.unresolved)
       return "connection's count of data in flight differs from its paths'";
     if (windows != c.cc.window) return "connection's window differs from the sum of its paths'";
@@ -104,17 +107,6 @@ Mbps TxRole<Q, Io, Cc>::allowed_rate(ConnIndex index) const {
   for (const Path& p : c->paths) srtt = std::max(srtt, p.rtt.srtt());
   const std::int64_t window = c->cc.window * 8000 / std::max<Nanos>(srtt, 1);
   return static_cast<Mbps>(std::min<std::int64_t>(window, c->params.line_rate));
-}
-
-// The first transmission with nothing else outstanding.
-template <typename Q, typename Io, typename Cc>
-void TxRole<Q, Io, Cc>::start_after_idle(Conn& c) {
-  c.outstanding_since = now_;
-  if (now_ - std::max(c.last_ack, c.last_sent) < config_.idle_restart) return;
-  // The set of paths goes back first: those that leave give their windows to those that stay.
-  if (c.active.paths > c.start_paths) resize_active(c, active_rule(c).with(c.start_paths));
-  for (Path& p : c.paths) Cc::restart(c.cc, p.cc);
-  watch_window(c);
 }
 
 }  // namespace metaroce

@@ -1,0 +1,140 @@
+// TX role: how fast a connection sends, besides its windows: the pacer, the start, rate hints.
+//
+// Pacer: a token bucket filled when it is looked at. [MR-8.1.4] Tokens are Mb/s x ns, 1/8000 byte,
+// so nothing is rounded and nothing divided per packet; a connection out of tokens computes once
+// when it has one again (`pace_at`). Packets are charged with their Ethernet, IP and UDP headers:
+// line rates and hints are rates of the link.
+//
+// Start: until something answers, no more new data leaves than the initial window. [MR-8.2.5]
+// Nothing is resent before the first answer except after a probe timeout, because only
+// acknowledgments show gaps. [MR-8.2.7]
+//
+// Hint: the rate is min(line rate, hint), and in flight is at most what the hint sends within the
+// lowest RTT and a slack: a queue that formed before the hint drains within an RTT instead of being
+// kept full at the right rate. With srtt in its place the queue would justify itself. ECN and loss
+// act on the windows as ever. [MR-8.4.6] [MR-8.4.7]
+#pragma once
+
+#include "transport/tx_role.h"
+
+namespace metaroce {
+
+template <typename Q, typename Io, typename Cc>
+bool TxRole<Q, Io, Cc>::may_send(Conn& c) {
+  if (now_ >= c.hint.next_expiry()) apply_hint(c);
+  if (c.inflight >= c.hint_window) return false;
+  if (c.pace_rate == 0) return true;
+  if (now_ < c.pace_at) {
+    wake_ = std::min(wake_, c.pace_at);
+    return false;
+  }
+  credit(c);
+  if (c.tokens > 0) return true;
+  // A hint that expires first lets it go at the line rate.
+  c.pace_at = std::min(now_ - c.tokens / std::int64_t{c.pace_rate} + 1, c.hint.next_expiry());
+  wake_ = std::min(wake_, c.pace_at);
+  return false;
+}
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::credit(Conn& c) {
+  constexpr std::int64_t kPacketHeaders = 128;
+  const std::int64_t burst =
+      std::int64_t{config_.pacing_burst_packets} * (c.params.payload_mtu + kPacketHeaders) * 8000;
+  const Nanos dt = std::min<Nanos>(now_ - c.tokens_at, kSecond);  // bounds the product
+  c.tokens_at = now_;
+  c.tokens = std::min(burst, c.tokens + dt * std::int64_t{c.pace_rate});
+}
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::charge(Conn& c, std::uint32_t bytes, bool resend) {
+  if (c.starting && !resend) c.start_room -= bytes;
+  if (c.pace_rate == 0) return;
+  const bool v6 = c.params.planes[0].peer.v6;
+  c.tokens -= std::int64_t{bytes + (v6 ? wire::kEncap6Bytes : wire::kEncap4Bytes)} * 8000;
+}
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::start_pacing(Conn& c) {
+  c.start_room = c.cc.window;
+  c.pace_rate = c.params.line_rate;
+  c.tokens_at = now_ - std::min(now_, kSecond);  // a full bucket
+}
+
+// The first transmission with nothing else outstanding.
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::start_after_idle(Conn& c) {
+  c.outstanding_since = now_;
+  if (now_ - std::max(c.last_ack, c.last_sent) < config_.idle_restart) return;
+  // [MR-8.2.3] The window that the hint allows is in force already; W_c must not be below.
+  const Bytes hinted = c.hint.total() != 0 ? c.hint_window : 0;
+  // The set of paths goes back first: those that leave give their windows to those that stay.
+  if (hinted != 0)
+    resize_active(c, active_rule(c).choose(hinted, 0));
+  else if (c.active.paths > c.start_paths)
+    resize_active(c, active_rule(c).with(c.start_paths));
+  for (unsigned i = 0; i < c.active_paths; ++i) {
+    Path& p = c.paths[i];
+    if (hinted != 0)
+      Cc::restart_at(c.cc, p.cc, hinted);
+    else
+      Cc::restart(c.cc, p.cc);
+    update_open(c, static_cast<std::uint8_t>(i));
+  }
+  watch_window(c);
+  c.starting = true;
+  c.start_room = c.cc.window;
+}
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::note_hint(Conn& c, std::uint8_t path, const PathAck& a, Nanos received_at) {
+  if (!config_.rate_hints || a.hint_path >= c.paths.size()) return;
+  const RttEstimator& rtt = c.paths[path].rtt;
+  if (rtt.valid()) c.base_rtt += c.base_rtt == 0 ? rtt.low() : (rtt.low() - c.base_rtt) / 8;
+  const Nanos srtt = rtt.valid() ? rtt.srtt() : c.params.handshake_rtt;
+  if (c.hint.on_ack(c.plane_slots[a.hint_path], a, now_, received_at + 2 * srtt + kHintLife))
+    apply_hint(c);
+  else
+    size_hint_window(c);
+}
+
+// The hint changed or expired.
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::apply_hint(Conn& c) {
+  c.hint.update(now_, c.params.n_planes, c.params.line_rate);
+  credit(c);  // at the old rate up to here
+  c.pace_at = 0;
+  const Mbps hint = c.hint.total();
+  c.pace_rate = c.params.line_rate;
+  if (hint != 0 && (c.pace_rate == 0 || hint < c.pace_rate)) c.pace_rate = hint;
+  size_hint_window(c);
+}
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::size_hint_window(Conn& c) {
+  const Nanos rtt =
+      c.base_rtt != 0 ? c.base_rtt : std::min<Nanos>(c.params.handshake_rtt, 25 * kMicrosecond);
+  // Two packets always: fewer would wait for a delayed ACK.
+  c.cc.target = std::max<Bytes>(Bytes{c.pace_rate} * (rtt + config_.hint_window_slack) / 8000,
+                                2 * Bytes{c.cc.packet});
+  c.cc.hinted = c.hint.total() != 0;
+  c.hint_window = c.cc.hinted ? c.cc.target : Conn::kNoHintWindow;
+  if (c.cc.hinted && c.cc.window > c.cc.target + c.cc.target / 4) {
+    const Bytes whole = c.cc.window;
+    for (unsigned i = 0; i < c.active_paths; ++i) Cc::scale(c.cc, c.paths[i].cc, c.cc.target, whole);
+    for (unsigned i = 0; i < c.active_paths; ++i) update_open(c, static_cast<std::uint8_t>(i));
+    watch_window(c);
+  }
+}
+
+// The first answer of a start: the windows become what the allowed rate needs.
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::lift_windows(Conn& c) {
+  for (unsigned i = 0; i < c.active_paths; ++i) {
+    Cc::lift(c.cc, c.paths[i].cc, c.cc.target / c.active_paths);
+    update_open(c, static_cast<std::uint8_t>(i));
+  }
+  watch_window(c);
+}
+
+}  // namespace metaroce
