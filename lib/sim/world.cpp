@@ -182,6 +182,7 @@ void World::on_poll(const fabric::Event& e) {
   }
   host.events.clear();
   const std::uint32_t done = driver_.done();
+  if (getenv("DBG") && e.a == unsigned(atoi(getenv("DBG")))) { const auto* c = host.tx().conn(ConnIndex{0}); if (c) { std::fprintf(stderr, "%ld W %ld infl %ld hw %ld tgt %ld rate %u base %ld active %u unres %u wait %u fc %u |", now-origin_, c->cc.window, c->inflight, c->hint_window, c->cc.target, c->pace_rate, c->base_rtt, c->active_paths, c->unresolved, c->waiting, c->flush_credit); for (auto& p : c->paths) if (p.inflight || p.cc.window) std::fprintf(stderr, " %ld/%ld@%ld(%d)", p.inflight, p.cc.window, p.rtt.srtt(), p.seq.span()); std::fprintf(stderr, "\n"); } }
   driver_.take(host, now, hosts_, ready_);
   if (driver_.done() != done) probes_.flow_done(now);
   for (const std::uint32_t f : ready_) plan(f);

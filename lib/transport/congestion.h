@@ -121,8 +121,10 @@ class EcnAimd {
     resize(c, p, std::max(p.window * to / whole, std::min(p.window, c.packet)));
   }
 
+ inline static Bytes kSteer = getenv("STEER") ? atoi(getenv("STEER")) : 0;
  private:
   static void grow(Conn& c, Path& p, Bytes clean) {
+    if (p.window == 0) return;  // it left the active set
     Bytes step = 0;
     if (p.regrow_to > p.window)
       step = std::min(clean, p.regrow_to - p.window);
