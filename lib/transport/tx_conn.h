@@ -99,6 +99,7 @@ struct TxConn {
   std::uint32_t waiting = 0;       // resend nodes, queued or rejected
   std::uint32_t flush_credit = 0;  // transmissions for which a drain is worth a FLUSH
   std::uint8_t backoff = 0;        // shared while nothing at all is acknowledged
+  Nanos backoff_until = 0;         // its next step comes not before
   std::uint8_t current_path = 0, run_left = 0, stream_run = 0;
   bool ever_answered = false;
   std::uint64_t probe_nonce = 0;
@@ -111,6 +112,7 @@ struct TxConn {
   Nanos pace_at = 0;   // no token before
   Mbps pace_rate = 0;  // min(line rate, hint); 0 = not paced
   Bytes hint_window = kNoHintWindow;
+  RttEstimator rtt;    // of all paths together
   Nanos base_rtt = 0;  // moving average of the paths' lowest
   TxHint hint;
   std::uint64_t backlog = 0;  // bytes taken from applications and not sent

@@ -38,7 +38,12 @@ void TxRole<Q, Io, Cc>::heard(Conn& c, std::uint8_t path) {
   c.last_ack = now_;
   c.ever_answered = true;
   c.probe_sent = 0;  // a keepalive that was lost no longer counts
-  c.backoff = 0;
+  if (c.backoff != 0) [[unlikely]] {
+    // Timers that run were set to the long wait, and only move to come earlier.
+    c.backoff = 0;
+    for (unsigned i = 0; i < c.paths.size(); ++i)
+      if (c.paths[i].data_unresolved != 0) arm(c, static_cast<std::uint8_t>(i));
+  }
   c.starting = false;
   PathHealth& h = c.paths[path].health;
   if (h.silences == 0 && h.state != PathState::kSuspect) return;
@@ -94,7 +99,10 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
       // 64 bits: the peer chose the echo, and the difference may be as low as it can get.
       const std::int64_t units =
           std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
-      if (units > 0) p.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
+      if (units > 0) {
+        p.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
+        c.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
+      }
     }
     apply_acked(c, path, newly, bytes);
     p.last_progress = now_;
@@ -321,7 +329,11 @@ void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   ++counters_.timeouts;
   ++p.counters.timeouts;
   if (plane_is_silent(c, path)) return lose_plane(c, c.plane_slots[path]);
-  if (now_ - c.last_ack > p.rtt.srtt() && c.backoff < 16) ++c.backoff;
+  // One step per silence that was waited for, not one for each path that waited. [MR-7.5.2]
+  if (now_ - c.last_ack > p.rtt.srtt() && now_ >= c.backoff_until && c.backoff < 16) {
+    ++c.backoff;
+    c.backoff_until = now_ + std::min(probe_timeout(c, p) << c.backoff, config_.probe_timeout_max);
+  }
   if (p.health.carries()) p.window_before = p.cc.window;
   // [MR-7.4.7]
   if (p.health.silent(now_, c.last_ack)) return fail_path(c, path);

@@ -185,8 +185,7 @@ Nanos TxRole<Q, Io, Cc>::deadline(const Conn& c, std::uint8_t path) const {
   const unsigned slot = c.plane_slots[path];
   if (!c.planes[slot].up()) return path == slot ? c.planes[slot].next : kNever;
   if (p.health.asks()) return p.health.next;
-  const Nanos pto = p.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay,
-                                        c.params.handshake_rtt);
+  const Nanos pto = probe_timeout(c, p);
   // [MR-7.4.6] [MR-7.5.2]
   const unsigned shift = std::min<unsigned>(std::max(p.health.silences, c.backoff), 16);
   return p.last_progress + std::min(pto << shift, std::max(pto, config_.probe_timeout_max));
