@@ -22,7 +22,6 @@ namespace metaroce {
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::may_send(Conn& c) {
   if (now_ >= c.hint.next_expiry()) apply_hint(c);
-  if (c.inflight >= c.hint_window) return false;
   if (c.pace_rate == 0) return true;
   if (now_ < c.pace_at) {
     wake_ = std::min(wake_, c.pace_at);
@@ -51,7 +50,11 @@ void TxRole<Q, Io, Cc>::charge(Conn& c, std::uint32_t bytes, bool resend) {
   if (c.starting && !resend) c.start_room -= bytes;
   if (c.pace_rate == 0) return;
   const bool v6 = c.params.planes[0].peer.v6;
-  c.tokens -= std::int64_t{bytes + (v6 ? wire::kEncap6Bytes : wire::kEncap4Bytes)} * 8000;
+  // Above the hint's window at half its rate: what queued before the hint drains, and nobody has to
+  // wait for news of packets that are lost.
+  const bool over = c.cc.hinted && c.inflight > c.hint_window + c.hint_window / 4 + 2 * c.cc.packet;
+  const std::int64_t price = over ? 16000 : 8000;
+  c.tokens -= std::int64_t{bytes + (v6 ? wire::kEncap6Bytes : wire::kEncap4Bytes)} * price;
 }
 
 template <typename Q, typename Io, typename Cc>
