@@ -35,6 +35,26 @@ TEST(EventQueue, equal_times_in_insertion_order_across_the_horizon) {
   }
 }
 
+// The heap gives a slot up as soon as the ring can hold it, whatever the size of the ring.
+TEST(EventQueue, insertion_order_at_the_edge_of_the_ring) {
+  for (Picos at = 512; at <= 512 << 16; at *= 2) {
+    EventQueue q;
+    q.schedule(at, 1, 0);
+    q.schedule(512, 2, 0);
+    q.schedule(1024, 3, 0);
+    Event e{};
+    while (q.pop(e, 1024)) {
+      if (e.kind != 1) q.schedule(at, 1, e.kind);
+    }
+    std::uint32_t last = 0;
+    while (q.pop(e, kNever)) {
+      EXPECT_GE(e.a, last) << at;
+      last = e.a;
+    }
+    EXPECT_EQ(last == 0, at <= 1024) << at;
+  }
+}
+
 TEST(EventQueue, past_is_now) {
   EventQueue q;
   q.advance_to(1000);

@@ -103,11 +103,11 @@ TEST(Pfc, control_passes_a_paused_port) {
   for (int i = 0; i < 50; ++i) rig.send(0, 2, 4160);
   rig.run(50 * kMicro);
   rig.send(0, 1, 4160);
-  rig.send(0, 1, 100, 0, true);
+  for (int i = 0; i < 3; ++i) rig.send(0, 1, 100, 0, true);
   rig.run(100 * kMicro);
-  ASSERT_EQ(rig.delivered.size(), 1U);  // data to a third host is the victim
-  EXPECT_TRUE(rig.delivered[0].packet.control);
-  EXPECT_EQ(rig.delivered[0].at, 52 * kMicro + 2 * 2000);
+  ASSERT_EQ(rig.delivered.size(), 3U);  // data to a third host is the victim
+  for (const Rig::Out& o : rig.delivered) EXPECT_TRUE(o.packet.control);
+  EXPECT_EQ(rig.delivered[2].at, 52 * kMicro + 4 * 2000);
 }
 
 }  // namespace
