@@ -94,6 +94,24 @@ TEST(Pfc, stalled_receiver_stops_its_senders_and_nobody_loses) {
   EXPECT_TRUE(rig.losses.empty());
 }
 
+// One pause, and a gap in the traffic whose length tells at how many bytes it ended.
+TEST(Pfc, sending_resumes_at_xon) {
+  const auto end = [](std::uint32_t xon_packets) {
+    FabricConfig c = plain(2);
+    c.pfc = true;
+    c.pfc_xoff_bytes = 10 * 4160;
+    c.pfc_xon_bytes = xon_packets * 4160;
+    c.faults = {stall(0, 1, true), stall(100'000, 1, false)};
+    Rig rig(c);
+    for (int i = 0; i < 50; ++i) rig.send(0, 1, 4160);
+    rig.run();
+    EXPECT_EQ(rig.fabric.totals().pauses, 1U);
+    EXPECT_EQ(rig.delivered.size(), 50U);
+    return rig.queue.now();
+  };
+  EXPECT_EQ(end(0) - end(5), 5 * kSer);
+}
+
 TEST(Pfc, control_passes_a_paused_port) {
   FabricConfig c = plain(3);
   c.pfc = true;
