@@ -36,13 +36,14 @@ class Fabric : public FabricState {
   // nic_ready() comes once, when there is room; now, by an event, when there is already.
   void want_room(std::uint16_t host, std::uint8_t plane);
 
-  // From packet.src at queue.now(). Without room it is lost by name.
+  // From packet.src at queue.now(). There is room on a link that is down, and everything sent there
+  // is lost (link_up() tells): an owner that filled a dead link in a loop would never end.
   void send(const Packet& packet);
 
   // Events of kinds below kFirstOwnerKind.
   void handle(const Event& event);
 
-  // Makes a fault happen now. False, and nothing changed: no such target, or not for this kind.
+  // Makes a fault happen now. False, and nothing changed: why_not(fault) says why.
   bool apply(const Fault& fault);
   void set_link_up(std::uint32_t link, bool up);
 
@@ -82,8 +83,8 @@ class Fabric : public FabricState {
   void drop_all(std::uint32_t link_id);
   void kick(std::uint32_t link_id);
   void set_blocked(std::uint32_t link_id, std::uint8_t reason, bool on);
-  bool set_up(const Target& target, bool up);
-  bool set_stall(const Fault& fault);
+  void set_up(const Target& target, bool up);
+  void set_stall(const Fault& fault);
   void pfc_wait(std::uint32_t link_id, std::uint32_t bytes);
   void pfc_leave(std::uint32_t link_id, std::uint32_t bytes);
   void note_route(std::uint32_t link_id);

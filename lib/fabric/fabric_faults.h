@@ -8,6 +8,7 @@ namespace metaroce::fabric {
 
 template <typename Sink>
 bool Fabric<Sink>::apply(const Fault& fault) {
+  if (!why_not(fault).empty()) return false;
   switch (fault.kind) {
     case FaultKind::kLoss:
     case FaultKind::kBurstLoss:
@@ -15,23 +16,31 @@ bool Fabric<Sink>::apply(const Fault& fault) {
     case FaultKind::kDuplicate:
     case FaultKind::kReorder:
     case FaultKind::kJitter:
-      return set_random_fault(fault);
+      set_random_fault(fault);
+      break;
     case FaultKind::kBlackhole:
-      return set_blackhole(fault);
+      set_blackhole(fault);
+      break;
     case FaultKind::kDown:
-      return set_up(fault.target, false);
+      set_up(fault.target, false);
+      break;
     case FaultKind::kUp:
-      return set_up(fault.target, true);
+      set_up(fault.target, true);
+      break;
     case FaultKind::kRate:
-      return set_rate(fault);
+      set_rate(fault);
+      break;
     case FaultKind::kPropagation:
-      return set_propagation(fault);
+      set_propagation(fault);
+      break;
     case FaultKind::kRehash:
-      return rehash(fault.target);
+      rehash(fault.target);
+      break;
     case FaultKind::kStall:
-      return set_stall(fault);
+      set_stall(fault);
+      break;
   }
-  return false;
+  return true;
 }
 
 // On a link: each passage is judged as it is sent, and leaves the wire no earlier than without
@@ -84,10 +93,8 @@ std::uint32_t Fabric<Sink>::copy_of(std::uint32_t id) {
 // --- Cuts, stalls
 
 template <typename Sink>
-bool Fabric<Sink>::set_up(const Target& target, bool up) {
-  const std::vector<std::uint32_t> links = links_of(target);
-  for (const std::uint32_t l : links) set_link_up(l, up);
-  return !links.empty();
+void Fabric<Sink>::set_up(const Target& target, bool up) {
+  for (const std::uint32_t l : links_of(target)) set_link_up(l, up);
 }
 
 template <typename Sink>
@@ -117,14 +124,10 @@ void Fabric<Sink>::drop_all(std::uint32_t link_id) {
 }
 
 template <typename Sink>
-bool Fabric<Sink>::set_stall(const Fault& fault) {
-  bool found = false;
+void Fabric<Sink>::set_stall(const Fault& fault) {
   for (const std::uint32_t l : links_of(fault.target)) {
-    if ((links_[l].traits & kToHost) == 0) continue;
-    set_blocked(l, kStalled, fault.probability > 0);
-    found = true;
+    if ((links_[l].traits & kToHost) != 0) set_blocked(l, kStalled, fault.probability > 0);
   }
-  return found;
 }
 
 template <typename Sink>

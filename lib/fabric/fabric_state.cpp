@@ -33,6 +33,9 @@ FabricState::FabricState(const FabricConfig& config, std::uint64_t seed)
   plane_faults_.resize(config_.planes);
   end_to_end_.resize(config_.planes);
   for (std::uint8_t plane = 0; plane < config_.planes; ++plane) add_plane(plane);
+  for (const Fault& f : config_.faults) {
+    if (const std::string error = why_not(f); !error.empty()) throw std::invalid_argument(error);
+  }
 }
 
 void FabricState::add_plane(std::uint8_t plane) {

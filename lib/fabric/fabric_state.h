@@ -42,7 +42,7 @@ struct FabricTotals {
 
 class FabricState {
  public:
-  // Throws std::invalid_argument with check()'s sentence.
+  // Throws std::invalid_argument with the sentence of check() or, for the time line, of why_not().
   FabricState(const FabricConfig& config, std::uint64_t seed);
 
   [[nodiscard]] const FabricConfig& config() const { return config_; }
@@ -69,6 +69,9 @@ class FabricState {
     const std::uint32_t local = link % links_per_plane_;
     return link - local + shape_.opposite(local);
   }
+
+  // Why this fabric refuses a fault, in a sentence; empty when it does not.
+  [[nodiscard]] std::string why_not(const Fault& fault) const;
 
   [[nodiscard]] LinkCounters counters(std::uint32_t link) const;
   [[nodiscard]] const FabricTotals& totals() const { return totals_; }
@@ -104,12 +107,12 @@ class FabricState {
   // Links that a target means; empty when it does not exist.
   [[nodiscard]] std::vector<std::uint32_t> links_of(const Target& target) const;
 
-  // Faults that only change state; false: the target does not exist or the kind does not fit.
-  bool set_random_fault(const Fault& fault);
-  bool set_rate(const Fault& fault);
-  bool set_propagation(const Fault& fault);
-  bool set_blackhole(const Fault& fault);
-  bool rehash(const Target& target);
+  // Faults that only change state; why_not() has nothing against them.
+  void set_random_fault(const Fault& fault);
+  void set_rate(const Fault& fault);
+  void set_propagation(const Fault& fault);
+  void set_blackhole(const Fault& fault);
+  void rehash(const Target& target);
   [[nodiscard]] bool blackholed(const Packet& packet) const;
 
   FabricConfig config_;

@@ -38,7 +38,7 @@ enum class Scope : std::uint8_t {
   kSwitch,  // `id` within `plane`: all its links, both directions
   kLink,    // `id`: Fabric's link number, one direction
   kCable,   // `id`: a link and its opposite
-  kHost,    // `id` (or `src`), `plane`: both directions of its links; kStall: towards it
+  kHost,    // `id` in `plane`: both directions of its links; kStall: towards it
   kPair,    // `src` to `dst`, `plane`: blackhole only
 };
 

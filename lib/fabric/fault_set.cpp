@@ -2,38 +2,38 @@
 
 namespace metaroce::fabric {
 
-bool FaultSet::set(const Fault& f, std::size_t exits) {
+void FaultSet::set(const Fault& f, std::size_t exits) {
   const Draw draw{Chance{f.probability}, f.traffic};
-  const Picos delay = f.delay_ns > 0 ? f.delay_ns * kPicosPerNano : 0;
+  const Picos delay = f.delay_ns * kPicosPerNano;
   switch (f.kind) {
     case FaultKind::kLoss:
       loss_ = draw;
-      return true;
+      return;
     case FaultKind::kBurstLoss:
       burst_ = {Chance{f.burst.to_bad}, f.traffic};
       to_good_ = Chance{f.burst.to_good};
       loss_good_ = Chance{f.burst.loss_good};
       loss_bad_ = Chance{f.burst.loss_bad};
       bad_ = false;
-      return true;
+      return;
     case FaultKind::kCorrupt:
       corrupt_ = draw;
-      return true;
+      return;
     case FaultKind::kDuplicate:
       duplicate_ = draw;
       duplicate_delay_ = delay;
-      return true;
+      return;
     case FaultKind::kReorder:
       reorder_ = draw;
       reorder_delay_ = delay;
-      return true;
+      return;
     case FaultKind::kJitter:
       jitter_ = {Chance{delay > 0 ? kCertain : 0}, f.traffic};
       jitter_max_ = delay;
       last_exit_.assign(f.keep_order && delay > 0 ? exits : 0, 0);
-      return true;
+      return;
     default:
-      return false;
+      return;
   }
 }
 

@@ -36,8 +36,8 @@ struct Fate {
 class FaultSet {
  public:
   // Takes the parts of `fault` that concern its kind. `exits`: how many places keep_order keeps
-  // apart. False: not a kind of random fault.
-  bool set(const Fault& fault, std::size_t exits);
+  // apart. Other kinds than random ones change nothing.
+  void set(const Fault& fault, std::size_t exits);
   [[nodiscard]] bool any() const;
 
   // Draws in a fixed order, only for faults that are possible.

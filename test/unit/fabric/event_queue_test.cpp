@@ -35,6 +35,26 @@ TEST(EventQueue, equal_times_in_insertion_order_across_the_horizon) {
   }
 }
 
+// The heap gives a slot up as soon as the ring can hold it, whatever the size of the ring.
+TEST(EventQueue, insertion_order_at_the_edge_of_the_ring) {
+  for (Picos at = 512; at <= 512 << 16; at *= 2) {
+    EventQueue q;
+    q.schedule(at, 1, 0);
+    q.schedule(512, 2, 0);
+    q.schedule(1024, 3, 0);
+    Event e{};
+    while (q.pop(e, 1024)) {
+      if (e.kind != 1) q.schedule(at, 1, e.kind);
+    }
+    std::uint32_t last = 0;
+    while (q.pop(e, kNever)) {
+      EXPECT_GE(e.a, last) << at;
+      last = e.a;
+    }
+    EXPECT_EQ(last == 0, at <= 1024) << at;
+  }
+}
+
 TEST(EventQueue, past_is_now) {
   EventQueue q;
   q.advance_to(1000);
@@ -58,6 +78,23 @@ TEST(EventQueue, limit_and_advance_never_skip_an_event) {
   EXPECT_TRUE(q.pop(e, 2000));
 }
 
+// A slot that was looked into and left gives way to what is scheduled before it.
+TEST(EventQueue, earlier_slot_after_a_look_ahead) {
+  EventQueue q;
+  for (std::uint32_t i = 0; i < 3; ++i) q.schedule(2000 + i, 1, i);
+  Event e{};
+  EXPECT_FALSE(q.pop(e, 1999));  // in the same slot as 2,000
+  q.schedule(100, 2, 0);
+  q.schedule(2001, 1, 3);
+  q.schedule(2000, 1, 4);
+  EXPECT_EQ(q.next(), 100);
+  for (const std::uint32_t a : {0U, 0U, 4U, 1U, 3U, 2U}) {
+    ASSERT_TRUE(q.pop(e, kNever));
+    EXPECT_EQ(e.a, a);
+  }
+  EXPECT_EQ(q.size(), 0U);
+}
+
 // Against a multimap, which keeps insertion order among equal keys.
 void compare(std::uint64_t seed, std::uint32_t spread) {
   Rng rng(seed);
@@ -72,7 +109,7 @@ void compare(std::uint64_t seed, std::uint32_t spread) {
       q.schedule(at, static_cast<std::uint8_t>(id), id, b);
       model.emplace(std::max(at, q.now()), id++);
     } else {
-      const Picos limit = rng.below(4) == 0 ? q.now() + rng.below(1U << 20) : kNever;
+      const Picos limit = rng.below(4) == 0 ? q.now() + rng.below(1U << rng.below(21)) : kNever;
       Event e{};
       const bool popped = q.pop(e, limit);
       ASSERT_EQ(popped, !model.empty() && model.begin()->first <= limit);

@@ -238,6 +238,14 @@ TEST(FabricFault, targets_that_do_not_exist_are_refused) {
   EXPECT_FALSE(rig.fabric.apply(make(FaultKind::kBlackhole, 1)));
   EXPECT_FALSE(rig.fabric.apply(make(FaultKind::kBlackhole, 1, {Scope::kPair, 0, 0, 0, 2})));
   EXPECT_FALSE(rig.fabric.apply(make(FaultKind::kRehash, 1, {Scope::kHost, 0, 0})));
+  EXPECT_FALSE(rig.fabric.apply(make(FaultKind::kStall, 1, {Scope::kLink, 0, 0})));
+  EXPECT_FALSE(rig.fabric.apply(make(FaultKind::kLoss, kCertain + 1)));
+  Fault slow = make(FaultKind::kJitter, 0);
+  slow.delay_ns = -1;
+  EXPECT_FALSE(rig.fabric.apply(slow));
+  FabricConfig c = plain(2);
+  c.faults = {make(FaultKind::kDown, 0, {Scope::kHost, 0, 2})};
+  EXPECT_THROW(Rig{c}, std::invalid_argument);
 }
 
 }  // namespace
