@@ -82,7 +82,7 @@ bool TxRole<Q, Io, Cc>::send_probe(Conn& c, std::uint8_t path, std::uint16_t str
   std::uint32_t padding = 0;
   if (kind == wire::ProbeKind::kFullSize) {
     padding = c.params.payload_mtu + sizeof(wire::WriteImm) - sizeof q;
-    c.tokens -= static_cast<std::int64_t>(padding + sizeof q) << 20;
+    charge(c, padding + sizeof q, true);
   }
   finish_packet(c, path, out, sizeof q, kProbePadding.data(), padding, kNil);
   ++counters_.probes;
