@@ -37,7 +37,7 @@ void TxRole<Q, Io, Cc>::heard(Conn& c, std::uint8_t path) {
   c.last_ack = now_;
   c.ever_answered = true;
   c.probe_sent = 0;  // a keepalive that was lost no longer counts
-  c.backoff = 0;
+  if (c.backoff != 0) peer_recovered(c);
   PathHealth& h = c.paths[path].health;
   if (h.silences == 0 && h.state != PathState::kSuspect) return;
   if (!c.planes[c.plane_slots[path]].up()) return;  // returns as a whole

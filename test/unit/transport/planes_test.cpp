@@ -14,6 +14,7 @@ WorldOptions fabric(std::uint32_t planes = 4, std::uint32_t paths_per_plane = 4)
   o.paths = planes * paths_per_plane;
   o.delay = kRtt / 2 - 200;
   o.config.probe_timeout_floor = 10 * kMicrosecond;
+  o.config.max_window = 128 * 1024;  // about the product of bandwidth and delay
   return o;
 }
 
@@ -23,7 +24,7 @@ struct Busy {
   void run(Nanos t) {
     const Nanos end = p.now + t;
     while (p.now < end && !::testing::Test::HasFatalFailure()) {
-      while (posted < p.a.sent_completions.size() + 24) {
+      while (posted < p.a.sent_completions.size() + 60) {
         p.write(posted, 16384, posted % 64 * 16384);
         ++posted;
       }
@@ -60,7 +61,7 @@ TEST(Planes, dies_and_returns) {
     SCOPED_TRACE(direction);
     Pair p(fabric());
     Busy busy(p);
-    busy.run(2 * kMillisecond);
+    busy.run(300 * kMicrosecond);
     const PlaneHealth& plane = p.conn().planes[2];
     const Bytes window = p.conn().cc.window;
     bool dead = true;
@@ -83,7 +84,7 @@ TEST(Planes, dies_and_returns) {
     EXPECT_EQ(plane.unresolved, 0U) << "all of it at once";
     busy.run(100 * kMicrosecond);
     on_dead = 0;
-    busy.run(3 * kMillisecond);
+    busy.run(kMillisecond);
     EXPECT_LT(busy.longest, 5 * kRtt);
     EXPECT_EQ(on_dead, 0U);
     EXPECT_EQ(p.a.tx.counters().planes_lost, 1U);
@@ -97,11 +98,12 @@ TEST(Planes, dies_and_returns) {
         },
         10 * kMillisecond));
     EXPECT_LT(p.now - back, 5 * kMillisecond);
-    busy.run(back + 10 * kMillisecond - p.now);
+    busy.run(std::min(back + 10 * kMillisecond, p.now + kMillisecond) - p.now);
     on_dead = 0;
     const std::uint64_t all = p.conn().packets;
     busy.run(kMillisecond);
-    EXPECT_GT(on_dead * 5, p.conn().packets - all) << "a quarter of the load, nearly";
+    // The others have grown into its share of the greatest window, which is small here.
+    EXPECT_GT(on_dead * 7, p.conn().packets - all) << "a quarter of the load, nearly";
     EXPECT_GE(p.conn().cc.window * 2, window);
     EXPECT_EQ(p.a.tx.counters().planes_lost, 1U);
     for (const auto& c : p.a.sent_completions) ASSERT_EQ(c.status, 0);
@@ -129,7 +131,7 @@ TEST(Planes, uniform_loss__loses_none) {
     Pair p(o);
     p.ab.faults.loss_ppm = p.ba.faults.loss_ppm = ppm;
     Busy busy(p);
-    busy.run(5 * kMillisecond);
+    busy.run(2 * kMillisecond);
     EXPECT_EQ(p.a.tx.counters().planes_lost, 0U) << ppm;
     EXPECT_EQ(p.a.tx.counters().paths_failed, 0U) << ppm;
   }
@@ -141,7 +143,7 @@ TEST(Planes, pauses__lose_none) {
     Pair p(fabric());
     Busy busy(p);
     busy.run(kMillisecond);
-    for (unsigned i = 0; i < 50; ++i) {
+    for (unsigned i = 0; i < 20; ++i) {
       const Nanos end = p.now + 100 * kMicrosecond;  // less than the probe timeouts of paths
       for (; p.now < end; p.now += kMicrosecond) {
         if (sender)
@@ -151,7 +153,7 @@ TEST(Planes, pauses__lose_none) {
         if (!sender) break;
       }
       p.now = std::max(p.now, end);
-      busy.run(200 * kMicrosecond);
+      busy.run(100 * kMicrosecond);
     }
     EXPECT_EQ(p.a.tx.counters().planes_lost, 0U) << sender;
     EXPECT_EQ(p.a.tx.counters().paths_failed, 0U) << sender;
@@ -164,7 +166,7 @@ TEST(Planes, port_down__drops_the_plane_at_once) {
   for (const std::uint8_t who : {std::uint8_t{0}, kPortOfPeer}) {
     Pair p(fabric());
     Busy busy(p);
-    busy.run(kMillisecond);
+    busy.run(100 * kMicrosecond);
     ASSERT_TRUE(p.a.to_tx(port_state(3, who)).ok);
     EXPECT_EQ(p.conn().planes[3].unresolved, 0U);
     std::uint64_t sent = 0;
@@ -172,7 +174,7 @@ TEST(Planes, port_down__drops_the_plane_at_once) {
       sent += f.plane == 3 ? 1 : 0;
       return f.plane == 3;
     };
-    busy.run(20 * kMillisecond);
+    busy.run(2 * kMillisecond);
     EXPECT_EQ(sent, 0U);
     p.ab.drop_if = nullptr;
     ASSERT_TRUE(p.a.to_tx(port_state(3, who | kPortUp)).ok);
@@ -213,7 +215,7 @@ TEST(Planes, uneven__balanced_by_windows) {
     return f.plane == 1 && Pair::is(f, wire::Type::kData) && rng.chance_ppm(400000);
   };
   Busy busy(p);
-  busy.run(10 * kMillisecond);
+  busy.run(3 * kMillisecond);
   std::uint64_t packets[2] = {0, 0};
   for (unsigned i = 0; i < p.conn().paths.size(); ++i)
     packets[i % 2] += p.conn().paths[i].counters.packets;
@@ -224,7 +226,7 @@ TEST(Planes, uneven__balanced_by_windows) {
 // Everything at random: planes that die and return in one direction or both, black routes, ports
 // down and up, planned moves, loss, small pools. All work ends well, each byte is placed once.
 TEST(Planes, random_failures) {
-  const auto [first, last] = seed_range(60);
+  const auto [first, last] = seed_range(25);
   for (std::uint64_t seed = first; seed < last; ++seed) {
     Rng rng(mix64(seed));
     WorldOptions o = fabric(1 + rng.below(4), 1 + rng.below(8));
