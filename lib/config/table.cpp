@@ -106,6 +106,7 @@ const Section& transport_section() {
   using T = TransportConfig;
   static const Section s = make_section<T>("The transport, for all hosts of the process.", {
     value("paths_per_plane", &T::paths_per_plane, count(1, 256, "paths"), "Paths of a connection on each plane. Planes times paths is at most 256."),
+    value("packets_per_path", &T::packets_per_path, count(0, 64, "packets"), "Packets of congestion window for each path that carries data: a small window uses few of a connection's paths. 0: all, always."),
     value("payload_mtu", &T::payload_mtu, size(256, kMaxPayload), "Payload of one data packet; both ends use the lesser. tap carries 1408 bytes."),
     value("base_udp_port", &T::base_udp_port, count(1024, 65535), "UDP destination port of the worker group; the same on all hosts that talk. Not 4791 (RoCEv2) or 4793."),
     value("source_port_min", &T::source_port_min, count(1024, 65535), "Lowest UDP source port, the entropy that spreads paths over a fabric."),

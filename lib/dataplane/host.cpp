@@ -81,6 +81,7 @@ void Host::watch_links(Nanos now) {
   for (std::size_t i = 0; i < plan_.ports.size(); ++i) {
     Link& l = links_[i];
     const bool up = plan_.ports[i].port->link().up;
+    if (up != l.up) control_->port_state(PlaneId{plan_.ports[i].plane}, up);
     if (up && !l.up) {
       l.announcements = kAnnouncements;
       l.announce_at = now;
@@ -277,7 +278,9 @@ bool Host::conn_stats(std::uint32_t, ConnIndex conn, ConnStats& out) {
     PathStats s;
     s.path = static_cast<std::uint8_t>(i);
     s.plane = t->params.planes[t->plane_slots[i]].plane.v;
-    s.active = p.health.carries() && !p.draining;
+    s.active = p.health.carries() && !p.draining && i < t->active_paths;
+    s.state = p.health.state;
+    s.fault = p.health.fault;
     s.source_port = p.source_port;
     s.srtt_ns = static_cast<std::uint32_t>(p.rtt.srtt());
     s.tx_packets = p.counters.packets;

@@ -29,7 +29,9 @@ struct ActiveSetRule {
     const Bytes each = per_path * packet;
     if (per_path == 0) return s;
     if (paths < n_paths) s.grow_above = paths * each;
-    if (paths > least()) s.shrink_below = paths * each * 3 / 4;
+    // The next lower number is a whole round over the planes away.
+    if (paths > least())
+      s.shrink_below = std::min(paths * each * 3 / 4, (paths - planes) * each + 1);
     return s;
   }
   [[nodiscard]] std::uint32_t least() const { return std::min(2 * planes, n_paths); }

@@ -79,6 +79,7 @@ struct PathHealth {
   [[nodiscard]] bool asks() const { return !(carries() || state == PathState::kSuspect); }
   [[nodiscard]] bool carries() const { return state == PathState::kActive; }
 
+  // [MR-9.4.5] Loss does not get here: a path that acknowledges is not silent.
   // A probe timeout passed in silence. `heard_elsewhere`: when the connection last heard anything.
   // True: the path has FAILED now. [MR-9.4.3]
   bool silent(Nanos now, Nanos heard_elsewhere) {

@@ -81,6 +81,7 @@ struct TxConn {
   std::array<std::uint64_t, 4> open_paths{};  // room in window and sequence
   std::vector<PlaneHealth> planes;            // by index in params.planes
   Pulse pulse;
+  Nanos recovered_at = 0;  // when the peer was heard after it had been silent as a whole
   Nanos plane_check_at = 0;
   ActiveSet active;                // what the window asks for
   std::uint32_t active_paths = 1;  // [0, active_paths) take new data: `active.paths` hopeful ones

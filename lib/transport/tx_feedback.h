@@ -38,12 +38,7 @@ void TxRole<Q, Io, Cc>::heard(Conn& c, std::uint8_t path) {
   c.last_ack = now_;
   c.ever_answered = true;
   c.probe_sent = 0;  // a keepalive that was lost no longer counts
-  if (c.backoff != 0) [[unlikely]] {
-    // Timers that run were set to the long wait, and only move to come earlier.
-    c.backoff = 0;
-    for (unsigned i = 0; i < c.paths.size(); ++i)
-      if (c.paths[i].data_unresolved != 0) arm(c, static_cast<std::uint8_t>(i));
-  }
+  if (c.backoff != 0) peer_recovered(c);
   c.starting = false;
   PathHealth& h = c.paths[path].health;
   if (h.silences == 0 && h.state != PathState::kSuspect) return;
@@ -341,8 +336,6 @@ void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   c.flush_credit = 1000;
   if (p.health.silences >= 2) {
     requeue_all(c, path, Lost::kTimeout);
-    p.health.nonce = fresh_nonce(c);
-    if (!send_probe(c, path, 0xffff, p.health.nonce)) p.health.nonce = 0;
   } else {
     for (unsigned i = 0; i < p.seq.span(); ++i) {
       if (!p.seq.unresolved.test(i) || !blocks_[p.block][(p.seq.floor.v + i) & 255].data) continue;
@@ -350,7 +343,13 @@ void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
       break;
     }
   }
-  send_flush(c, path);  // also what brings a silent path back: its answer is heard
+  // Also what brings a silent path back: its answer is heard. When what could not be resolved for
+  // want of nodes keeps the numbers from moving on, the rest of them is for data.
+  const bool crowded = p.seq.span() >= PathWindow::kLimit / 2;
+  if (!crowded) send_flush(c, path);
+  if (!crowded && p.health.silences < 2) return;
+  p.health.nonce = fresh_nonce(c);
+  if (!send_probe(c, path, 0xffff, p.health.nonce)) p.health.nonce = 0;
 }
 
 }  // namespace metaroce

@@ -24,7 +24,7 @@ void TxRole<Q, Io, Cc>::check_planes(Conn& c) {
   for (unsigned slot = 0; slot < c.planes.size(); ++slot) {
     PlaneHealth& h = c.planes[slot];
     const Nanos silence = h.silence(now_, c.pulse);
-    if (silence < floor) continue;
+    if (silence < floor || !plane_is_at_work(c, slot)) continue;
     Nanos limit = floor;
     for (std::size_t i = slot; i < c.paths.size(); i += c.planes.size()) {
       const Path& p = c.paths[i];
@@ -33,24 +33,41 @@ void TxRole<Q, Io, Cc>::check_planes(Conn& c) {
             std::max(limit, p.rtt.probe_timeout(floor, p.rtt.srtt() / 2,
                                                 c.params.handshake_rtt + config_.max_ack_delay));
     }
-    if (silence >= limit && h.doubted_before(now_)) lose_plane(c, slot);
+    if (silence < limit) continue;
+    if (h.doubted_before(now_))
+      lose_plane(c, slot);
+    else
+      c.plane_check_at = now_;  // the second look at the next opportunity
   }
 }
 
+// Enough is outstanding on it that loss alone is a poor explanation for silence: one path's last
+// packet may be lost with its FLUSH, and is that path's own matter.
+template <typename Q, typename Io, typename Cc>
+bool TxRole<Q, Io, Cc>::plane_is_at_work(const Conn& c, unsigned slot) const {
+  constexpr std::uint32_t kPackets = 4;
+  if (c.planes[slot].unresolved >= kPackets) return true;
+  unsigned busy = 0;
+  for (std::size_t i = slot; i < c.paths.size() && busy < 2; i += c.planes.size())
+    busy += c.paths[i].data_unresolved != 0 ? c.paths[i].health.carries() ? 1U : 2U : 0U;
+  return busy >= 2;
+}
+
 // A path timed out: so has its plane when nothing on it was heard for as long, and another plane
-// was, meanwhile.
+// was, meanwhile - not just the last acknowledgments before everything fell silent.
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::plane_is_silent(const Conn& c, std::uint8_t path) const {
   if (c.planes.size() < 2) return false;
   const Path& p = c.paths[path];
-  const PlaneHealth& h = c.planes[c.plane_slots[path]];
-  const Nanos since = h.quiet_since();
-  if (!h.up() || h.unresolved == 0 ||
-      now_ - since < p.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay,
-                                         c.params.handshake_rtt))
+  const unsigned slot = c.plane_slots[path];
+  const PlaneHealth& h = c.planes[slot];
+  const Nanos since = std::max(h.quiet_since(), c.recovered_at);
+  if (!h.up() || now_ - since < p.rtt.probe_timeout(config_.probe_timeout_floor,
+                                                    config_.max_ack_delay, c.params.handshake_rtt))
     return false;
+  if (!plane_is_at_work(c, slot)) return false;
   for (const PlaneHealth& other : c.planes)
-    if (&other != &h && other.up() && other.progress_at > since) return true;
+    if (&other != &h && other.up() && other.progress_at > since + p.rtt.srtt() / 2) return true;
   return false;
 }
 

@@ -196,6 +196,7 @@ class TxRole {
   void ask_path(Conn& c, std::uint8_t path);
   void on_path_reply(Conn& c, std::uint8_t path, const ProbeReplyInfo& r);
   void path_returns(Conn& c, std::uint8_t path);
+  void peer_recovered(Conn& c);
   void change_port(Conn& c, std::uint8_t path, std::uint16_t port);
   void start_port_change(Conn& c, std::uint8_t path, std::uint16_t port);
   void try_port_change(Conn& c, std::uint8_t path);
@@ -223,7 +224,8 @@ class TxRole {
   // tx_planes.h
   void plane_progress(Conn& c, std::uint8_t path);
   void check_planes(Conn& c);
-  bool plane_is_silent(const Conn& c, std::uint8_t path) const;
+  [[nodiscard]] bool plane_is_at_work(const Conn& c, unsigned slot) const;
+  [[nodiscard]] bool plane_is_silent(const Conn& c, std::uint8_t path) const;
   void lose_plane(Conn& c, unsigned slot);
   void drain_plane(Conn& c, unsigned slot);
   void ask_plane(Conn& c, unsigned slot);

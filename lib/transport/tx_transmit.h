@@ -207,6 +207,16 @@ int TxRole<Q, Io, Cc>::pick_resend_path(Conn& c, const ResendNode& n) {
     other = pick_path(c);
   }
   if (other >= 0) return other;
+  // No node is free, so no loss can be resolved, and windows stay full of lost packets: only
+  // sending what holds the nodes leads out.
+  if (nodes_.used() == nodes_.size()) [[unlikely]] {
+    for (unsigned i = 0; i < c.active_paths; ++i) {
+      const Path& p = c.paths[i];
+      if (p.health.carries() && !p.draining && p.seq.span() < PathWindow::kDataLimit &&
+          io_.ready(c.params.index, c.plane_slots[i]))
+        return static_cast<int>(i);
+    }
+  }
   // All windows closed: a resend may still use its own path when nothing is in flight there; when
   // every path is silent, that is the only way to learn that one lives again.
   Path& p = c.paths[n.path];

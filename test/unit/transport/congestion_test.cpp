@@ -177,5 +177,52 @@ TEST_F(EcnAimdTest, restart__takes_back_growth_not_reduction) {
   EXPECT_EQ(conn_.window, sum());
 }
 
+// [MR-9.4.6] A path that failed returns with one packet and doubles to what it had, no further.
+TEST_F(EcnAimdTest, close__doubles_back) {
+  start(4);
+  EcnAimd::Path& p = paths_[1];
+  const Bytes before = p.window;
+  EcnAimd::close(conn_, p, before);
+  EXPECT_EQ(p.window, conn_.packet);
+  EXPECT_EQ(conn_.window, sum());
+  for (Bytes want = 2 * conn_.packet; want < before; want *= 2) {
+    p.used_fully = true;
+    round(1, 10, 0);
+    EXPECT_EQ(p.window, want);
+  }
+  p.used_fully = true;
+  round(1, 10, 0);
+  EXPECT_EQ(p.window, before);
+  EXPECT_EQ(conn_.window, sum());
+}
+
+TEST_F(EcnAimdTest, close__congestion_ends_the_doubling) {
+  start(4);
+  EcnAimd::Path& p = paths_[1];
+  EcnAimd::close(conn_, p, p.window);
+  p.used_fully = true;
+  round(1, 10, 10);
+  p.used_fully = true;
+  round(1, 10, 0);
+  EXPECT_LT(p.window, 2 * conn_.packet);
+}
+
+// [MR-9.1.6] [MR-8.3.2] Joining and leaving keep the sum.
+TEST_F(EcnAimdTest, share_and_give__keep_the_sum) {
+  start(2);
+  paths_.emplace_back();
+  const Bytes whole = conn_.window;
+  EcnAimd::share(conn_, paths_[0], paths_[2]);
+  EXPECT_GE(paths_[2].window, conn_.packet);
+  EXPECT_EQ(conn_.window, whole);
+  EXPECT_EQ(sum(), whole);
+  EcnAimd::give(paths_[2], paths_[1]);
+  EXPECT_EQ(paths_[2].window, 0);
+  EXPECT_EQ(sum(), whole);
+  EcnAimd::on_loss(conn_, paths_[2], 5000);  // it drains: no window to take from
+  EXPECT_EQ(paths_[2].window, 0);
+  EXPECT_EQ(sum(), conn_.window);
+}
+
 }  // namespace
 }  // namespace metaroce
