@@ -38,12 +38,9 @@ bool TxRole<Q, Io, Cc>::may_send(Conn& c) {
 
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::credit(Conn& c) {
-  constexpr std::int64_t kPacketHeaders = 128;
-  const std::int64_t burst =
-      std::int64_t{config_.pacing_burst_packets} * (c.params.payload_mtu + kPacketHeaders) * 8000;
   const Nanos dt = std::min<Nanos>(now_ - c.tokens_at, kSecond);  // bounds the product
   c.tokens_at = now_;
-  c.tokens = std::min(burst, c.tokens + dt * std::int64_t{c.pace_rate});
+  c.tokens = std::min(bucket(c), c.tokens + dt * std::int64_t{c.pace_rate});
 }
 
 template <typename Q, typename Io, typename Cc>
@@ -58,7 +55,8 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::start_pacing(Conn& c) {
   c.start_room = c.cc.window;
   c.pace_rate = c.params.line_rate;
-  c.tokens_at = now_ - std::min(now_, kSecond);  // a full bucket
+  c.tokens = bucket(c);
+  c.tokens_at = now_;
 }
 
 // The first transmission with nothing else outstanding.

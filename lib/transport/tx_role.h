@@ -204,7 +204,12 @@ class TxRole {
   bool may_send(Conn& c);
   void charge(Conn& c, std::uint32_t bytes, bool resend);
   void credit(Conn& c);
-  void start_pacing(Conn& c);
+  // Whole packets of the longest kind, with their headers.
+  [[nodiscard]] std::int64_t bucket(const Conn& c) const {
+    constexpr std::int64_t kHeaders = wire::kEncap4Bytes + sizeof(wire::Write);
+    return std::int64_t{config_.pacing_burst_packets} * (c.params.payload_mtu + kHeaders) * 8000;
+  }
+void start_pacing(Conn& c);
   void start_after_idle(Conn& c);
   void note_hint(Conn& c, std::uint8_t path, const PathAck& a, Nanos received_at);
   void apply_hint(Conn& c);
