@@ -43,6 +43,7 @@ void TxRole<Q, Io, Cc>::credit(Conn& c) {
   c.tokens = std::min(bucket(c), c.tokens + dt * std::int64_t{c.pace_rate});
 }
 
+// [MR-8.1.6]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::charge(Conn& c, std::uint32_t bytes, bool resend) {
   if (c.starting && !resend) c.start_room -= bytes;
@@ -99,10 +100,11 @@ void TxRole<Q, Io, Cc>::apply_hint(Conn& c) {
   c.pace_rate = c.params.line_rate;
   c.hint_window = Conn::kNoHintWindow;
   if (hint == 0) return;
-  if (c.pace_rate == 0 || hint < c.pace_rate) c.pace_rate = hint;
+  if (c.pace_rate == 0 || hint < c.pace_rate) c.pace_rate = hint;  // [MR-8.4.13]
   size_hint_window(c);
 }
 
+// [MR-8.4.15]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::size_hint_window(Conn& c) {
   const Nanos rtt =

@@ -90,6 +90,7 @@ class Contended : public Pair {
   std::uint8_t last_load = 0;
 };
 
+// [MR-8.4.11] [MR-8.4.12] [MR-8.4.14]
 TEST(RateHintRoles, lone_sender__no_hint_full_rate) {
   Contended p(options());
   p.write(1, 1 << 20);
@@ -99,8 +100,8 @@ TEST(RateHintRoles, lone_sender__no_hint_full_rate) {
   EXPECT_EQ(p.conn().hint_window, Host::Tx::Conn::kNoHintWindow);
 }
 
-// [MR-8.4.5] The sender hears of it although nothing of its own asks for an ACK; [MR-8.4.6] and
-// paces, with no more in flight than the hint fills.
+// [MR-8.4.5] The sender hears of it although nothing of its own asks for an ACK; [MR-8.4.13] and
+// paces, with no more in flight than the hint fills. [MR-8.4.15]
 TEST(RateHintRoles, second_sender__pushed_and_obeyed) {
   Contended p(options());
   p.write(1, 1 << 20);
@@ -205,6 +206,33 @@ TEST(RateHintRoles, demand__bits_of_the_rest) {
   EXPECT_EQ(seen, (std::vector<std::uint8_t>{14, 13, 0}));  // 8192 and 4096 bytes wait, then none
 }
 
+// [MR-8.4.16]
+TEST(RateHintRoles, host_pressure__bursts_that_leave_packets) {
+  Pair p(options());
+  std::uint8_t pressure = 0;
+  p.ba.drop_if = [&](const Frame& f) {
+    if (Pair::is(f, wire::Type::kAck))
+      pressure = reinterpret_cast<const wire::Ack*>(f.bytes.data())->host_pressure;
+    return false;
+  };
+  p.write(1, 1 << 16);
+  ASSERT_TRUE(p.finish(1));
+  EXPECT_EQ(pressure, 0);
+  for (int k = 0; k < 60; ++k) {
+    p.b.rx.begin_burst(p.now);
+    p.b.rx.end_burst(false);
+  }
+  bool first = true;
+  p.ba.drop_if = [&](const Frame& f) {
+    if (Pair::is(f, wire::Type::kAck) && std::exchange(first, false))
+      pressure = reinterpret_cast<const wire::Ack*>(f.bytes.data())->host_pressure;
+    return false;
+  };
+  p.write(2, 4096);
+  ASSERT_TRUE(p.finish(2));
+  EXPECT_GT(pressure, 100);  // some empty passes since then
+}
+
 // [MR-8.2.5] [MR-8.2.7]
 TEST(RateHintRoles, start__initial_window_and_no_resend_before_an_answer) {
   WorldOptions o = options();
@@ -232,7 +260,8 @@ TEST(RateHintRoles, start__initial_window_and_no_resend_before_an_answer) {
   EXPECT_TRUE(p.same());
 }
 
-// [MR-8.1.4] The bucket loses no fraction, whenever it is looked at; pacing_wake() is never late.
+// [MR-8.1.4] [MR-8.1.6] The bucket loses no fraction, whenever it is looked at; pacing_wake() is
+// never late.
 TEST(RateHintRoles, pacing__exact_over_odd_intervals) {
   WorldOptions o = options(7);  // 7 Gb/s: nothing divides evenly
   o.config.initial_window = 8 << 20;
