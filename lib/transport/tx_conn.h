@@ -101,7 +101,7 @@ struct TxConn {
   Nanos pace_at = 0;   // no token before
   Mbps pace_rate = 0;  // min(line rate, hint); 0 = not paced
   Bytes hint_window = kNoHintWindow;
-  Nanos base_rtt = 0;  // moving average of the paths' lowest
+  LowestRtt lowest_rtt;
   TxHint hint;
   std::uint64_t backlog = 0;  // bytes taken from applications and not sent
   std::uint64_t acked_bytes = 0, resent = 0, lost = 0, spurious = 0, packets = 0;

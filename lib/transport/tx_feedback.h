@@ -90,7 +90,10 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
       // 64 bits: the peer chose the echo, and the difference may be as low as it can get.
       const std::int64_t units =
           std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
-      if (units > 0) p.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
+      if (units > 0) {
+        p.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
+        c.lowest_rtt.sample(static_cast<Nanos>(units) << kWireTimeShift, now_);
+      }
     }
     apply_acked(c, p, newly, bytes);
     p.last_progress = now_;

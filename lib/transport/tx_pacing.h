@@ -82,7 +82,6 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::note_hint(Conn& c, std::uint8_t path, const PathAck& a, Nanos received_at) {
   if (!config_.rate_hints || a.hint_path >= c.paths.size()) return;
   const RttEstimator& rtt = c.paths[path].rtt;
-  if (rtt.valid()) c.base_rtt += c.base_rtt == 0 ? rtt.low() : (rtt.low() - c.base_rtt) / 8;
   const Nanos srtt = rtt.valid() ? rtt.srtt() : c.params.handshake_rtt;
   if (c.hint.on_ack(c.plane_slots[a.hint_path], a, now_, received_at + 2 * srtt + kHintLife))
     apply_hint(c);
@@ -107,8 +106,9 @@ void TxRole<Q, Io, Cc>::apply_hint(Conn& c) {
 // [MR-8.4.15]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::size_hint_window(Conn& c) {
+  const Nanos lowest = c.lowest_rtt.value();
   const Nanos rtt =
-      c.base_rtt != 0 ? c.base_rtt : std::min<Nanos>(c.params.handshake_rtt, 25 * kMicrosecond);
+      lowest != kNever ? lowest : std::min<Nanos>(c.params.handshake_rtt, kMaxStartRtt);
   // Two packets always: fewer would wait for a delayed ACK.
   c.hint_window = std::max<Bytes>(Bytes{c.hint.total()} * (rtt + config_.hint_window_slack) / 8000,
                                   2 * Bytes{c.cc.packet});
