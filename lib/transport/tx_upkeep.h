@@ -82,4 +82,14 @@ const char* TxRole<Q, Io, Cc>::validate() const {
   return nullptr;
 }
 
+template <typename Q, typename Io, typename Cc>
+Mbps TxRole<Q, Io, Cc>::allowed_rate(ConnIndex index) const {
+  const Conn* c = conn(index);
+  if (c == nullptr) return 0;
+  const Nanos lowest = c->lowest_rtt.value();
+  const Nanos rtt = lowest != kNever ? lowest : std::max<Nanos>(c->params.handshake_rtt, 1);
+  const std::int64_t window = std::min(c->cc.window, c->hint_window) * 8000 / rtt;
+  return static_cast<Mbps>(std::min<std::int64_t>(window, c->pace_rate));
+}
+
 }  // namespace metaroce
