@@ -107,6 +107,7 @@ bool PortHints::measure_one(Sender& s, Nanos now, Nanos time, bool usable) {
   return now - s.seen <= 2 * (std::max<Nanos>(s.rtt, interval_) + packet);
 }
 
+// [MR-8.4.9]
 Mbps PortHints::demand_of(const Sender& s, Nanos now) const {
   if (s.demand == 0)
     return s.had_demand ? 0
@@ -148,6 +149,7 @@ void PortHints::share(Nanos now) {
   const Mbps capacity = std::max(capacity_ - std::min(other_, capacity_), capacity_ / 8);
   const FairLevel level = fair_level(wants_, capacity);
   // A lone sender needs no hint: its own line paces it. Nor does anybody when all fits.
+  // [MR-8.4.11]
   const bool none = level.fits || wanting < 2;
   for (const std::uint32_t i : hosts_now_) {
     share_host(hosts_[i], none ? 0 : std::max<Mbps>(level.level, 1), now);
@@ -162,6 +164,7 @@ void PortHints::share_host(SendingHost& h, Mbps level, Nanos now) {
       wants_.push_back(senders_[c].want);
     level = std::max<Mbps>(fair_level(wants_, level).level, 1);
   }
+  // [MR-8.4.10]
   for (std::uint32_t c = h.first; c != kEnd; c = senders_[c].next)
     set_hint(senders_[c], level, now);
 }

@@ -122,6 +122,7 @@ class PortHints {
     Mbps want = 0;                        // demand, while sharing
     Mbps hint = 0, told = 0, base = 0;
   };
+  static_assert(sizeof(Sender) <= 112, "times connections, times planes");
   struct SendingHost {
     std::uint32_t conns = 0;               // installed
     std::uint32_t first = 0, senders = 0;  // chain of active ones, while sharing

@@ -42,6 +42,7 @@ void RxRole<Q, Io>::refresh_hints() {
   }
 }
 
+// [MR-8.4.12] [MR-8.4.14]
 template <typename Q, typename Io>
 void RxRole<Q, Io>::fill_load(wire::Ack& a, const RxConn& conn) {
   PortHints& port = hints_of(conn, conn.reply_path);
@@ -51,6 +52,7 @@ void RxRole<Q, Io>::fill_load(wire::Ack& a, const RxConn& conn) {
   a.host_pressure = static_cast<std::uint8_t>(pressure_ >> 8);
 }
 
+// [MR-8.4.16]
 template <typename Q, typename Io>
 void RxRole<Q, Io>::note_pressure(bool queue_empty) {
   const std::uint32_t now = queue_empty && mail_list_.empty() ? 0 : 255U << 8;

@@ -97,6 +97,7 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
       if (units > 0) {
         p.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
         c.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
+        c.lowest_rtt.sample(static_cast<Nanos>(units) << kWireTimeShift, now_);
       }
     }
     apply_acked(c, path, newly, bytes);

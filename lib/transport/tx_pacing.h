@@ -37,14 +37,12 @@ bool TxRole<Q, Io, Cc>::may_send(Conn& c) {
 
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::credit(Conn& c) {
-  constexpr std::int64_t kPacketHeaders = 128;
-  const std::int64_t burst =
-      std::int64_t{config_.pacing_burst_packets} * (c.params.payload_mtu + kPacketHeaders) * 8000;
   const Nanos dt = std::min<Nanos>(now_ - c.tokens_at, kSecond);  // bounds the product
   c.tokens_at = now_;
-  c.tokens = std::min(burst, c.tokens + dt * std::int64_t{c.pace_rate});
+  c.tokens = std::min(bucket(c), c.tokens + dt * std::int64_t{c.pace_rate});
 }
 
+// [MR-8.1.6]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::charge(Conn& c, std::uint32_t bytes, bool resend) {
   if (c.starting && !resend) c.start_room -= bytes;
@@ -61,7 +59,8 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::start_pacing(Conn& c) {
   c.start_room = c.cc.window;
   c.pace_rate = c.params.line_rate;
-  c.tokens_at = now_ - std::min(now_, kSecond);  // a full bucket
+  c.tokens = bucket(c);
+  c.tokens_at = now_;
 }
 
 // The first transmission with nothing else outstanding.
@@ -93,7 +92,6 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::note_hint(Conn& c, std::uint8_t path, const PathAck& a, Nanos received_at) {
   if (!config_.rate_hints || a.hint_path >= c.paths.size()) return;
   const RttEstimator& rtt = c.paths[path].rtt;
-  if (rtt.valid()) c.base_rtt += c.base_rtt == 0 ? rtt.low() : (rtt.low() - c.base_rtt) / 8;
   const Nanos srtt = rtt.valid() ? rtt.srtt() : c.params.handshake_rtt;
   if (c.hint.on_ack(c.plane_slots[a.hint_path], a, now_, received_at + 2 * srtt + kHintLife))
     apply_hint(c);
@@ -109,14 +107,16 @@ void TxRole<Q, Io, Cc>::apply_hint(Conn& c) {
   c.pace_at = 0;
   const Mbps hint = c.hint.total();
   c.pace_rate = c.params.line_rate;
-  if (hint != 0 && (c.pace_rate == 0 || hint < c.pace_rate)) c.pace_rate = hint;
+  if (hint != 0 && (c.pace_rate == 0 || hint < c.pace_rate)) c.pace_rate = hint;  // [MR-8.4.13]
   size_hint_window(c);
 }
 
+// [MR-8.4.15]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::size_hint_window(Conn& c) {
+  const Nanos lowest = c.lowest_rtt.value();
   const Nanos rtt =
-      c.base_rtt != 0 ? c.base_rtt : std::min<Nanos>(c.params.handshake_rtt, 25 * kMicrosecond);
+      lowest != kNever ? lowest : std::min<Nanos>(c.params.handshake_rtt, kMaxStartRtt);
   // Two packets always: fewer would wait for a delayed ACK.
   c.cc.target = std::max<Bytes>(Bytes{c.pace_rate} * (rtt + config_.hint_window_slack) / 8000,
                                 2 * Bytes{c.cc.packet});

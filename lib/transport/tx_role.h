@@ -253,12 +253,17 @@ class TxRole {
   void finish_packet(Conn& c, std::uint8_t path, std::uint8_t* header, std::uint32_t header_bytes,
                      const std::uint8_t* payload, std::uint32_t payload_bytes, std::uint32_t work);
   void keep_alive();
-
   // tx_pacing.h
-  static constexpr Nanos kHintLife = 100 * kMicrosecond;  // and 2 srtt
+  static constexpr Nanos kMaxStartRtt = 25 * kMicrosecond;  // [MR-8.2.8]
+  static constexpr Nanos kHintLife = 100 * kMicrosecond;    // and 2 srtt
   bool may_send(Conn& c);
   void charge(Conn& c, std::uint32_t bytes, bool resend);
   void credit(Conn& c);
+  // Whole packets of the longest kind, with their headers.
+  [[nodiscard]] std::int64_t bucket(const Conn& c) const {
+    constexpr std::int64_t kHeaders = wire::kEncap4Bytes + sizeof(wire::Write);
+    return std::int64_t{config_.pacing_burst_packets} * (c.params.payload_mtu + kHeaders) * 8000;
+  }
   void start_pacing(Conn& c);
   void start_after_idle(Conn& c);
   void note_hint(Conn& c, std::uint8_t path, const PathAck& a, Nanos received_at);

@@ -103,10 +103,10 @@ template <typename Q, typename Io, typename Cc>
 Mbps TxRole<Q, Io, Cc>::allowed_rate(ConnIndex index) const {
   const Conn* c = conn(index);
   if (c == nullptr) return 0;
-  Nanos srtt = c->params.handshake_rtt;
-  for (const Path& p : c->paths) srtt = std::max(srtt, p.rtt.srtt());
-  const std::int64_t window = c->cc.window * 8000 / std::max<Nanos>(srtt, 1);
-  return static_cast<Mbps>(std::min<std::int64_t>(window, c->params.line_rate));
+  const Nanos lowest = c->lowest_rtt.value();
+  const Nanos rtt = lowest != kNever ? lowest : std::max<Nanos>(c->params.handshake_rtt, 1);
+  const std::int64_t window = std::min(c->cc.window, c->hint_window) * 8000 / rtt;
+  return static_cast<Mbps>(std::min<std::int64_t>(window, c->pace_rate));
 }
 
 }  // namespace metaroce

@@ -72,6 +72,7 @@ class RateHints : public ::testing::Test {
   std::vector<std::uint32_t> pushed;
 };
 
+// [MR-8.4.11]
 TEST_F(RateHints, lone_sender__none) {
   add(3, 1);
   rate[3] = kLine;
@@ -117,7 +118,7 @@ TEST_F(RateHints, hosts_first_then_connections) {
   for (const std::uint32_t c : {1U, 2U, 3U}) EXPECT_EQ(port.hint(c), 66000U);
 }
 
-// [MR-8.4.3] A sender with 4 KiB left does not hold a share.
+// [MR-8.4.3] [MR-8.4.9] [MR-8.4.10] A sender with 4 KiB left does not hold a share.
 TEST_F(RateHints, backlog_caps_the_demand) {
   for (std::uint32_t c = 0; c < 4; ++c) {
     add(c, c);
@@ -139,7 +140,8 @@ TEST_F(RateHints, slower_senders__max_min) {
   EXPECT_EQ(port.hint(2), 148000U);
 }
 
-// A sender that another port limits announces much and sends little: the rest is not kept for it.
+// [MR-8.4.9] A sender that another port limits announces much and sends little: the rest is not
+// kept for it.
 TEST_F(RateHints, unused_share__goes_to_the_others) {
   add(1, 1);
   add(2, 2);
