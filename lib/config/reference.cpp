@@ -32,7 +32,9 @@ std::string kinds_of(const Section& section, const Field& f) {
   return out.empty() ? "" : fmt::format(" *(kind {})*", out);
 }
 
-void describe(const Section& section, const std::string& path, std::string& out) {
+}  // namespace
+
+void describe_section(const Section& section, const std::string& path, std::string& out) {
   out +=
       fmt::format("\n## {}\n\n{}\n", path.empty() ? "Top level" : "`" + path + "`", section.text);
   out += "\n| Key | Type | Default | Accepted | Meaning |\n|---|---|---|---|---|\n";
@@ -52,9 +54,11 @@ void describe(const Section& section, const std::string& path, std::string& out)
   for (const Field& f : section.fields) {
     if (f.section == nullptr) continue;
     const std::string inner = path.empty() ? f.key : path + "." + f.key;
-    describe(*f.section, inner + (f.shape == Shape::kSectionList ? "[]" : ""), out);
+    describe_section(*f.section, inner + (f.shape == Shape::kSectionList ? "[]" : ""), out);
   }
 }
+
+namespace {
 
 constexpr std::string_view kIntroduction = R"(# Configuration reference
 
@@ -66,7 +70,9 @@ prints all keys with their defaults, commented. Ready-to-run files are in `confi
 Reading is strict: unknown, duplicate, misplaced, ill-typed and out-of-range keys are errors. An
 error is one line, `file:line: key.path: what is wrong; accepted: ...`, and the program exits with
 status 2. Anchors, aliases, tags and further documents are refused.
+)";
 
+constexpr std::string_view kTypes = R"(
 | Type | Written as |
 |---|---|
 | integer | decimal digits, unquoted; no sign, leading zero, `_`, exponent or hexadecimal |
@@ -80,9 +86,12 @@ status 2. Anchors, aliases, tags and further documents are refused.
 
 }  // namespace
 
+std::string_view type_table() { return kTypes; }
+
 std::string reference_markdown() {
   std::string out(kIntroduction);
-  describe(root_section(), "", out);
+  out += kTypes;
+  describe_section(root_section(), "", out);
   return out;
 }
 
