@@ -70,9 +70,7 @@ prints all keys with their defaults, commented. Ready-to-run files are in `confi
 Reading is strict: unknown, duplicate, misplaced, ill-typed and out-of-range keys are errors. An
 error is one line, `file:line: key.path: what is wrong; accepted: ...`, and the program exits with
 status 2. Anchors, aliases, tags and further documents are refused.
-)";
 
-constexpr std::string_view kTypes = R"(
 | Type | Written as |
 |---|---|
 | integer | decimal digits, unquoted; no sign, leading zero, `_`, exponent or hexadecimal |
@@ -86,11 +84,8 @@ constexpr std::string_view kTypes = R"(
 
 }  // namespace
 
-std::string_view type_table() { return kTypes; }
-
 std::string reference_markdown() {
   std::string out(kIntroduction);
-  out += kTypes;
   describe_section(root_section(), "", out);
   return out;
 }

@@ -187,8 +187,6 @@ const Section& transport_keys();
 
 // The section and all below it as Markdown tables, appended; `path` is where it stands in a file.
 void describe_section(const Section& section, const std::string& path, std::string& out);
-// The types of values as a Markdown table.
-std::string_view type_table();
 // An object of the section as YAML that reads back as the same object.
 std::string print_section(const Section& section, const void* object);
 
