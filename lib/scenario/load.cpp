@@ -58,7 +58,7 @@ class Loader {
 
   void read_text(const std::string& name, std::string_view text, const fs::path& folder,
                  int depth) {
-    const YamlNode root = guarded(name, [&] { return config::parse_yaml(text); });
+    const YamlNode root = parsed(name, text);
     if (const YamlNode* include = item(root, "include"))
       if (include->kind == YamlNode::Kind::kScalar) {
         if (depth == kMaxIncludes)
@@ -80,7 +80,8 @@ class Loader {
     if (equals == std::string::npos || equals == 0)
       fail(name, 0, "override", "is not key=value; accepted: fabric.planes=4");
     std::string path = text.substr(0, equals);
-    YamlNode node = guarded(name, [&] { return config::parse_yaml(text.substr(equals + 1)); });
+    if (equals + 1 == text.size()) fail(name, 0, path, "has no value; accepted: key=value");
+    YamlNode node = parsed(name, text.substr(equals + 1));
     node.line = 1;
     while (!path.empty()) {
       const auto dot = path.rfind('.');
@@ -108,12 +109,11 @@ class Loader {
   }
 
  private:
-  template <typename F>
-  static auto guarded(const std::string& name, F f) {
+  static YamlNode parsed(const std::string& name, std::string_view text) {
     try {
-      return f();
-    } catch (const Failure& failure) {
-      fail(name, failure.line, failure.path, failure.what());
+      return config::parse_yaml(text);
+    } catch (const Failure& f) {
+      fail(name, f.line, f.path, f.what());
     }
   }
 
@@ -135,13 +135,10 @@ class Loader {
   void read_layer(const std::string& name, const YamlNode& root, const fs::path& folder,
                   bool lines) {
     Layer layer{name, {}, lines};
-    // An empty file, or one of comments: nothing to say is no error.
-    if (root.kind != YamlNode::Kind::kNothing) {
-      try {
-        config::read_tree(scenario_keys(), root, &file, layer.at);
-      } catch (const Failure& f) {
-        fail(name, lines ? f.line : 0, f.path, f.what());
-      }
+    try {
+      config::read_tree(scenario_keys(), root, &file, layer.at);
+    } catch (const Failure& f) {
+      fail(name, lines ? f.line : 0, f.path, f.what());
     }
     if (layer.at.has("workload.file"))
       file.workload.file = (folder / file.workload.file).lexically_normal().string();
@@ -151,10 +148,13 @@ class Loader {
   // Names the layer that set the key, else the last file.
   [[noreturn]] void blame(const std::string& path, const std::string& what) const {
     const Layer* of = nullptr;
-    std::string at = path;
-    for (; of == nullptr && !at.empty(); at.resize(at.find_last_of(".[") + 1 == 0 ? 0 : at.find_last_of(".[")))
+    for (std::string at = path;;) {
       for (const Layer& l : layers_)
         if (l.at.has(at)) of = &l;
+      const auto cut = at.find_last_of(".[");
+      if (of != nullptr || cut == std::string::npos) break;
+      at.resize(cut);
+    }
     if (of == nullptr)
       for (const Layer& l : layers_)
         if (l.lines) of = &l;
@@ -211,8 +211,7 @@ class Loader {
     for (std::size_t i = 0; i < file.faults.size(); ++i)
       if (const auto why = add_faults(file.faults[i], s.fabric, s.fabric.faults); !why.empty())
         throw Failure(1, fmt::format("faults[{}].target", i), why);
-    if (!s.spec.file.empty())
-      s.spec.text = text_of(s.spec.file, kMaxDataFile, "a readable file");
+    if (!s.spec.file.empty()) s.spec.text = text_of(s.spec.file, kMaxDataFile, "a readable file");
     if (const auto why = sim::make_workload(s); !why.empty()) throw Failure(1, "workload", why);
     return s;
   }

@@ -23,8 +23,9 @@ replaces the list of the layer below it.
 
 std::string reference_markdown() {
   std::string out(kIntroduction);
-  out += "Besides the types of the configuration reference, a probability is a percentage with at\n"
-         "most seven digits behind the point: `1%`, `0.01%`.\n";
+  out +=
+      "Besides the types of the configuration reference, a probability is a percentage with at\n"
+      "most seven digits behind the point: `1%`, `0.01%`.\n";
   config::describe_section(scenario_keys(), "", out);
   return out;
 }

@@ -53,7 +53,10 @@ Field preset() {
   f.key = "preset";
   f.type = codec.type;
   f.accepts = codec.accepts;
-  f.text = "Starts from a known fabric, which the keys below refine: `ls64`, 8 leaves with 8 hosts each and 8 spines; `ft128`, a fat tree of 8-port switches with 128 hosts. Both 400 Gb/s and 1 us per link.";
+  f.text =
+      "Starts from a known fabric, which the keys below refine: `ls64`, 8 leaves with 8 hosts each "
+      "and 8 spines; `ft128`, a fat tree of 8-port switches with 128 hosts. Both 400 Gb/s and 1 us "
+      "per link.";
   f.example = "ls64";
   f.read = [codec](const config::Scalar& s, void* o) {
     config::detail::as<fabric::FabricConfig>(o) =
