@@ -14,6 +14,7 @@ using sim::Flow;
 using sim::FlowResult;
 using sim::RunResult;
 using sim::Scenario;
+using sim::Workload;
 
 double d(std::int64_t v) { return static_cast<double>(v); }
 double d(std::uint64_t v) { return static_cast<double>(v); }
@@ -21,10 +22,10 @@ double d(std::uint64_t v) { return static_cast<double>(v); }
 bool done(const FlowResult& r) { return r.start != kNever && r.sender_done != kNever; }
 
 // Completion over the ideal of the flow alone.
-std::vector<double> slowdowns(const Scenario& s, const RunResult& r, const sim::IdealFabric& ideal,
+std::vector<double> slowdowns(const Workload& w, const RunResult& r, const sim::IdealFabric& ideal,
                               int tag) {
   std::vector<double> out;
-  for (const Flow& f : s.workload.flows) {
+  for (const Flow& f : w.flows) {
     const FlowResult& x = r.flows[f.id];
     if (!done(x) || (tag >= 0 && f.tag != tag)) continue;
     out.push_back(d(x.sender_done - x.start) / ideal.sender_ns(f.bytes, ideal.hops(f.src, f.dst)));
@@ -36,9 +37,9 @@ struct Span {
   Nanos sender = 0, receiver = 0;  // last completions
   double bytes = 0;
 };
-Span span_of(const Scenario& s, const RunResult& r) {
+Span span_of(const Workload& w, const RunResult& r) {
   Span out;
-  for (const Flow& f : s.workload.flows) {
+  for (const Flow& f : w.flows) {
     const FlowResult& x = r.flows[f.id];
     if (!done(x) || x.receiver_done == kNever) continue;
     out.sender = std::max(out.sender, x.sender_done);
@@ -48,11 +49,11 @@ Span span_of(const Scenario& s, const RunResult& r) {
   return out;
 }
 
-void add_completion(const Scenario& s, const RunResult& r, const sim::IdealFabric& ideal,
+void add_completion(const Workload& w, const RunResult& r, const sim::IdealFabric& ideal,
                     Metrics& out) {
-  const auto slow = sim::spread(slowdowns(s, r, ideal, -1));
-  const Span span = span_of(s, r);
-  const double best = sim::ideal_run_ns(s.workload, ideal);
+  const auto slow = sim::spread(slowdowns(w, r, ideal, -1));
+  const Span span = span_of(w, r);
+  const double best = sim::ideal_run_ns(w, ideal);
   out.emplace_back("slowdown_mean", slow.mean);
   out.emplace_back("slowdown_p99", slow.p99);
   out.emplace_back("slowdown_max", slow.max);
@@ -66,25 +67,25 @@ void add_completion(const Scenario& s, const RunResult& r, const sim::IdealFabri
     if (done(x)) times.push_back(d(x.sender_done - x.start));
   out.emplace_back("completion_jain", sim::jain(times));
   for (int tag = 1; tag < 256; ++tag) {
-    const auto part = slowdowns(s, r, ideal, tag);
+    const auto part = slowdowns(w, r, ideal, tag);
     if (part.empty()) break;
     if (tag == 1)
-      out.emplace_back("slowdown_mean_tag0", sim::spread(slowdowns(s, r, ideal, 0)).mean);
+      out.emplace_back("slowdown_mean_tag0", sim::spread(slowdowns(w, r, ideal, 0)).mean);
     out.emplace_back(fmt::format("slowdown_mean_tag{}", tag), sim::spread(part).mean);
   }
 }
 
-void add_loss(const Scenario& s, const RunResult& r, Metrics& out) {
+void add_loss(double rtt, const RunResult& r, Metrics& out) {
   const auto& t = r.totals;
   out.emplace_back("retransmitted", d(t.retransmitted));
   if (t.data_lost != 0)
     out.emplace_back("retransmitted_per_lost", d(t.retransmitted) / d(t.data_lost));
   if (t.data_sent != 0) out.emplace_back("spurious_share", d(t.spurious) / d(t.data_sent));
   if (r.recovery.count() != 0) {
-    const double rtt = base_rtt_ns(s);
     out.emplace_back("recovery_p50_rtt", d(r.recovery.permille(500)) / rtt);
     out.emplace_back("recovery_p99_rtt", d(r.recovery.permille(990)) / rtt);
   }
+  out.emplace_back("application_errors", d(t.application_errors));
   if (t.delivered_packets != 0)
     out.emplace_back("acks_per_packet", d(t.acks) / d(t.delivered_packets));
   if (r.rate_jain_ppm >= 0) out.emplace_back("rate_jain", d(r.rate_jain_ppm) / 1e6);
@@ -98,8 +99,8 @@ struct Cut {
 Cut cut_of(const Scenario& s) {
   Cut cut;
   for (const auto& f : s.fabric.faults) {
-    if (f.kind == fabric::FaultKind::kDown && !cut.down) cut.down = f.at_ns;
-    if (f.kind == fabric::FaultKind::kUp && !cut.up) cut.up = f.at_ns;
+    if (f.kind == fabric::FaultKind::kDown && !cut.down) cut.down = f.at_ns - s.host.warm_idle;
+    if (f.kind == fabric::FaultKind::kUp && !cut.up) cut.up = f.at_ns - s.host.warm_idle;
   }
   return cut;
 }
@@ -114,10 +115,10 @@ std::vector<double> samples_between(const sim::GoodputSamples& g, Nanos from, Na
   return out;
 }
 
-void add_outage(const Scenario& s, const RunResult& r, Metrics& out) {
+void add_outage(const Scenario& s, double rtt, const RunResult& r, Metrics& out) {
   const Cut cut = cut_of(s);
   const auto& g = r.goodput;
-  if (!cut.down || g.interval == 0 || s.fabric.planes < 2) return;
+  if (!cut.down || *cut.down <= 0 || g.interval == 0 || s.fabric.planes < 2) return;
   Nanos end = kNever;  // every flow sends until here
   for (const FlowResult& x : r.flows) end = std::min(end, x.receiver_done);
   const double planes = s.fabric.planes, left = (planes - 1) / planes;
@@ -129,9 +130,9 @@ void add_outage(const Scenario& s, const RunResult& r, Metrics& out) {
   for (const double b : samples_between(g, *cut.down, end))
     after.bytes.push_back(static_cast<std::uint64_t>(b));
   const auto half = static_cast<std::uint64_t>(full * left / 2);
-  out.emplace_back("outage_rtt", d(sim::longest_below(after, half)) / base_rtt_ns(s));
+  out.emplace_back("outage_rtt", d(sim::longest_below(after, half)) / rtt);
   const Nanos until = cut.up ? std::min(*cut.up, end) : end;
-  const Nanos settled = *cut.down + 10 * static_cast<Nanos>(base_rtt_ns(s));
+  const Nanos settled = *cut.down + 10 * static_cast<Nanos>(rtt);
   const auto during = sim::spread(samples_between(g, settled, until));
   out.emplace_back("rate_during_fault", during.mean / (full * left));
   if (!cut.up) return;
@@ -163,10 +164,10 @@ double bytes_until(const Sender& s, Nanos t) {
   return bytes;
 }
 
-void add_fairness(const Scenario& s, const RunResult& r, Metrics& out) {
-  if (s.spec.kind != sim::WorkloadKind::kStorage) return;
+void add_fairness(const Scenario& s, const Workload& w, const RunResult& r, Metrics& out) {
+  if (s.workload.kind != sim::WorkloadKind::kStorage) return;
   std::map<std::uint16_t, Sender> senders;
-  for (const Flow& f : s.workload.flows) {
+  for (const Flow& f : w.flows) {
     const Nanos at = r.flows[f.id].receiver_done;
     if (at == kNever) return;
     senders[f.src].steps.emplace_back(at, d(f.bytes));
@@ -208,9 +209,10 @@ sim::IdealFabric ideal_fabric(const Scenario& s) {
   return f;
 }
 
-double base_rtt_ns(const Scenario& s) {
+double base_rtt_ns(const scenario::Loaded& l) {
+  const Scenario& s = l.scenario;
   std::uint32_t links = 2;
-  for (const Flow& f : s.workload.flows)
+  for (const Flow& f : l.workload.flows)
     links = std::max(links, sim::links_between(s.fabric, f.src, f.dst));
   sim::IdealFabric one = ideal_fabric(s);
   one.gbps = s.fabric.host_rate_mbps / 1e3;  // a packet is on one plane
@@ -218,12 +220,13 @@ double base_rtt_ns(const Scenario& s) {
   return one.sender_ns(4096, links) + 2 * extra * (links - 2);
 }
 
-Metrics metrics_of(const Scenario& s, const RunResult& r) {
+Metrics metrics_of(const scenario::Loaded& l, const RunResult& r) {
   Metrics out;
-  add_completion(s, r, ideal_fabric(s), out);
-  add_loss(s, r, out);
-  add_outage(s, r, out);
-  add_fairness(s, r, out);
+  const double rtt = base_rtt_ns(l);
+  add_completion(l.workload, r, ideal_fabric(l.scenario), out);
+  add_loss(rtt, r, out);
+  add_outage(l.scenario, rtt, r, out);
+  add_fairness(l.scenario, l.workload, r, out);
   return out;
 }
 

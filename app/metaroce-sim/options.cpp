@@ -25,8 +25,7 @@ void add_run(CLI::App& app, Raw& raw, Options& o) {
   app.add_option("--seed", raw.seed, "instead of the file's");
   app.add_option("--seeds", raw.seeds, "run that many seeds, from --seed on, and report medians");
   app.add_option("--replay", raw.replay,
-                 "run this one seed and check the whole state after every poll, so that a "
-                 "violation is found where it happens");
+                 "run this one seed again, as the line below a violation says");
   app.add_option("--set", o.overrides, "key.path=value, like a line of the file; repeatable")
       ->allow_extra_args(false);
   app.add_flag("--json", o.json, "one JSON document on stdout, the same for the same seeds");
@@ -51,7 +50,6 @@ std::string read_numbers(const Raw& raw, Options& o) {
     if (auto e = read("--replay", raw.replay, 0, UINT64_MAX, value); !e.empty()) return e;
     if (o.seed || o.seeds != 1) return "--replay names the one seed: leave --seed and --seeds out";
     o.seed = value;
-    o.replay = true;
   }
   if (o.seeds > 1 && !(o.csv.empty() && o.series.empty() && o.pcap.empty()))
     return "--csv, --series and --pcap are of one run: leave --seeds out";

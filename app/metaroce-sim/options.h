@@ -26,7 +26,7 @@ struct Options {
   std::vector<std::string> overrides;
   std::optional<std::uint64_t> seed;
   std::uint32_t seeds = 1;
-  bool json = false, timing = false, quiet = false, replay = false;
+  bool json = false, timing = false, quiet = false;
   std::string csv, series, pcap;
   std::string text;  // help or version, to print instead of anything else
 };

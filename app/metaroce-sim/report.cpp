@@ -42,9 +42,9 @@ Json totals_json(const sim::Totals& t) {
           {"application_errors", t.application_errors}};
 }
 
-Json flows_json(const sim::Scenario& s, const sim::RunResult& r) {
+Json flows_json(const sim::Workload& w, const sim::RunResult& r) {
   Json out = Json::array();
-  for (const sim::Flow& f : s.workload.flows) {
+  for (const sim::Flow& f : w.flows) {
     const sim::FlowResult& x = r.flows[f.id];
     out.push_back({{"id", f.id + 1},
                    {"src", f.src},
@@ -59,7 +59,7 @@ Json flows_json(const sim::Scenario& s, const sim::RunResult& r) {
   return out;
 }
 
-Json run_json(const sim::Scenario& s, const RunReport& run, bool timing) {
+Json run_json(const scenario::Loaded& l, const RunReport& run, bool timing) {
   const sim::RunResult& r = run.result;
   Json out;
   out["seed"] = run.seed;
@@ -86,7 +86,7 @@ Json run_json(const sim::Scenario& s, const RunReport& run, bool timing) {
                      {"wall_s", run.timing.wall_s},
                      {"packets_per_user_s", user > 0 ? packets / user : 0.0}};
   }
-  if (s.output.flows) out["flows"] = flows_json(s, r);
+  if (l.scenario.output.flows) out["flows"] = flows_json(l.workload, r);
   return out;
 }
 
@@ -131,10 +131,11 @@ void add_outcome(std::string& out, const RunReport& run) {
 
 }  // namespace
 
-std::string summary_table(const sim::Scenario& s, const std::vector<RunReport>& runs) {
-  std::string out =
-      fmt::format("{}: {} hosts, {} flows, transport {}\n", s.name, s.workload.hosts,
-                  s.workload.flows.size(), hash_text(scenario::transport_hash(s.transport)));
+std::string summary_table(const scenario::Loaded& l, const std::vector<RunReport>& runs) {
+  const sim::Scenario& s = l.scenario;
+  const sim::Workload& w = l.workload;
+  std::string out = fmt::format("{}: {} hosts, {} flows, transport {}\n", s.name, w.hosts,
+                                w.flows.size(), hash_text(scenario::transport_hash(s.transport)));
   for (const RunReport& run : runs) add_outcome(out, run);
   if (runs.size() == 1) add_counts(out, runs[0].result);
   if (runs.size() > 1) out += fmt::format("median of {} seeds:\n", runs.size());
@@ -143,18 +144,19 @@ std::string summary_table(const sim::Scenario& s, const std::vector<RunReport>& 
   return out;
 }
 
-Json document(const sim::Scenario& s, const std::vector<RunReport>& runs, int exit_code,
+Json document(const scenario::Loaded& l, const std::vector<RunReport>& runs, int exit_code,
               bool timing) {
+  const sim::Scenario& s = l.scenario;
   Json out = error_document(exit_code, {});
   out["scenario"] = s.name;
   out["description"] = s.description;
-  out["hosts"] = s.workload.hosts;
-  out["flows"] = s.workload.flows.size();
-  out["base_rtt_ns"] = base_rtt_ns(s);
+  out["hosts"] = l.workload.hosts;
+  out["flows"] = l.workload.flows.size();
+  out["base_rtt_ns"] = base_rtt_ns(l);
   out["transport"] = {{"hash", hash_text(scenario::transport_hash(s.transport))},
                       {"differs_from_defaults", scenario::transport_differences(s.transport)}};
   out["runs"] = Json::array();
-  for (const RunReport& run : runs) out["runs"].push_back(run_json(s, run, timing));
+  for (const RunReport& run : runs) out["runs"].push_back(run_json(l, run, timing));
   out["median"] = metrics_json(medians(all_metrics(runs)));
   return out;
 }
@@ -172,12 +174,12 @@ std::string to_text(const Json& json) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::string flows_csv(const sim::Scenario& s, const sim::RunResult& r) {
-  const sim::IdealFabric ideal = ideal_fabric(s);
+std::string flows_csv(const scenario::Loaded& l, const sim::RunResult& r) {
+  const sim::IdealFabric ideal = ideal_fabric(l.scenario);
   std::string out =
       "id,src,dst,bytes,tag,start_ns,sender_done_ns,receiver_done_ns,packets,resent,slowdown\n";
   const auto time = [](Nanos t) { return t == kNever ? std::string() : std::to_string(t); };
-  for (const sim::Flow& f : s.workload.flows) {
+  for (const sim::Flow& f : l.workload.flows) {
     const sim::FlowResult& x = r.flows[f.id];
     std::string slowdown;
     if (x.sender_done != kNever)

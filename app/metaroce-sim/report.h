@@ -22,15 +22,15 @@ struct RunReport {
   Timing timing;
 };
 
-// Of one finished run or of several seeds; scenario.seed is the first.
-std::string summary_table(const sim::Scenario& scenario, const std::vector<RunReport>& runs);
-nlohmann::ordered_json document(const sim::Scenario& scenario, const std::vector<RunReport>& runs,
+// Of one finished run or of several seeds; the first is that of `loaded`.
+std::string summary_table(const scenario::Loaded& loaded, const std::vector<RunReport>& runs);
+nlohmann::ordered_json document(const scenario::Loaded& loaded, const std::vector<RunReport>& runs,
                                 int exit_code, bool timing);
 // A document without runs: something went wrong before.
 nlohmann::ordered_json error_document(int exit_code, const std::string& what);
 // Any text in it that is not UTF-8 is replaced: a document is always valid.
 std::string to_text(const nlohmann::ordered_json& document);
 
-std::string flows_csv(const sim::Scenario& scenario, const sim::RunResult& result);
+std::string flows_csv(const scenario::Loaded& loaded, const sim::RunResult& result);
 
 }  // namespace metaroce::simapp

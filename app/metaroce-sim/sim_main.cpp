@@ -56,8 +56,9 @@ struct Sinks {
   }
 };
 
-RunReport run_one(const sim::Scenario& s, const Options& o, const app::Io& io, Runner runner,
+RunReport run_one(const scenario::Loaded& l, const Options& o, const app::Io& io, Runner runner,
                   Sinks& sinks) {
+  const sim::Scenario& s = l.scenario;
   Progress progress(io.err, !o.quiet);
   sim::RunHooks hooks;
   hooks.progress = [&](const sim::RunProgress& p) { progress.update(s.seed, p); };
@@ -74,11 +75,11 @@ RunReport run_one(const sim::Scenario& s, const Options& o, const app::Io& io, R
   const auto wall = std::chrono::steady_clock::now();
   RunReport report;
   report.seed = s.seed;
-  report.result = runner(s, hooks);
+  report.result = runner(s, l.workload, hooks);
   report.timing.user_s = user_seconds() - user;
   report.timing.wall_s =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count();
-  report.metrics = metrics_of(s, report.result);
+  report.metrics = metrics_of(l, report.result);
   return report;
 }
 
@@ -92,10 +93,9 @@ int exit_code_of(const std::vector<RunReport>& runs) {
   return code;
 }
 
-config::Result<sim::Scenario> load_seed(const Options& o, std::optional<std::uint64_t> seed) {
+config::Result<scenario::Loaded> load_seed(const Options& o, std::optional<std::uint64_t> seed) {
   auto overrides = o.overrides;
   if (seed) overrides.push_back(fmt::format("seed={}", *seed));
-  if (o.replay) overrides.emplace_back("limits.validate_every=1");
   return scenario::load_file(o.files[0], overrides);
 }
 
@@ -105,11 +105,11 @@ int run_command(const Options& o, const app::Io& io, Runner runner) {
   Sinks sinks;
   // Before the run: an hour of it for a file that cannot be written would be a pity.
   if (auto error = sinks.open(o); !error.empty()) return refuse(io, o.json, kExitUsage, error);
-  if (sinks.series.is_open() && first.value().output.series_interval == 0)
-    first.value().output.series_interval = kMicrosecond;
+  if (sinks.series.is_open() && first.value().scenario.output.series_interval == 0)
+    first.value().scenario.output.series_interval = kMicrosecond;
   std::vector<RunReport> runs;
   runs.push_back(run_one(first.value(), o, io, runner, sinks));
-  const std::uint64_t base = first.value().seed;
+  const std::uint64_t base = first.value().scenario.seed;
   for (std::uint32_t i = 1; i < o.seeds && !io.stopping(); ++i) {
     auto next = load_seed(o, base + i);
     if (!next) return refuse(io, o.json, kExitUsage, next.error());
@@ -133,7 +133,7 @@ int check_command(const Options& o, const app::Io& io) {
     }
     print(io.out, fmt::format("{}: ok, {} hosts, {} flows, transport {:016x}\n", file,
                               s.value().workload.hosts, s.value().workload.flows.size(),
-                              scenario::transport_hash(s.value().transport)));
+                              scenario::transport_hash(s.value().scenario.transport)));
   }
   return code;
 }
@@ -149,8 +149,9 @@ int list_command(const Options& o, const app::Io& io) {
   std::sort(files.begin(), files.end());
   for (const fs::path& file : files) {
     const auto s = scenario::load_file(file.string());
-    if (s && !s.value().description.empty())
-      print(io.out, fmt::format("{:<32} {}\n", file.filename().string(), s.value().description));
+    if (s && !s.value().scenario.description.empty())
+      print(io.out,
+            fmt::format("{:<32} {}\n", file.filename().string(), s.value().scenario.description));
   }
   return kExitOk;
 }

@@ -7,7 +7,7 @@
 
 namespace metaroce::simapp {
 
-using Runner = sim::RunResult (*)(const sim::Scenario&, const sim::RunHooks&);
+using Runner = sim::RunResult (*)(const sim::Scenario&, const sim::Workload&, const sim::RunHooks&);
 
 int sim_main(int argc, const char* const* argv, const app::Io& io, Runner runner);
 

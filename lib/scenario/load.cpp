@@ -98,14 +98,12 @@ class Loader {
     read_layer(name, node, {}, false);
   }
 
-  sim::Scenario finish() {
-    sim::Scenario s;
+  Loaded finish() {
     try {
-      s = resolve();
+      return resolve();
     } catch (const Failure& f) {
       blame(f.path, f.what());
     }
-    return s;
   }
 
  private:
@@ -186,13 +184,14 @@ class Loader {
     }
   }
 
-  sim::Scenario resolve() {
-    sim::Scenario s;
+  Loaded resolve() {
+    Loaded out;
+    sim::Scenario& s = out.scenario;
     s.name = file.name;
     s.description = file.description;
     s.seed = file.seed;
     s.fabric = file.fabric;
-    s.spec = file.workload;
+    s.workload = file.workload;
     s.transport = file.transport;
     s.host = file.host;
     s.limits = file.limits;
@@ -211,16 +210,22 @@ class Loader {
     for (std::size_t i = 0; i < file.faults.size(); ++i)
       if (const auto why = add_faults(file.faults[i], s.fabric, s.fabric.faults); !why.empty())
         throw Failure(1, fmt::format("faults[{}].target", i), why);
-    if (!s.spec.file.empty()) s.spec.text = text_of(s.spec.file, kMaxDataFile, "a readable file");
-    if (const auto why = sim::make_workload(s); !why.empty()) throw Failure(1, "workload", why);
-    return s;
+    for (fabric::Fault& f : s.fabric.faults)
+      if (f.at_ns > 0) f.at_ns += s.host.warm_idle;
+    if (!s.workload.file.empty())
+      s.workload.text = text_of(s.workload.file, kMaxDataFile, "a readable file");
+    auto made = sim::make_workload(s);
+    if (const auto* error = std::get_if<sim::WorkloadError>(&made))
+      throw Failure(1, "workload", error->what);
+    out.workload = std::get<sim::Workload>(std::move(made));
+    return out;
   }
 
   std::vector<Layer> layers_;
 };
 
 template <typename Read>
-config::Result<sim::Scenario> load(const std::vector<std::string>& overrides, Read read) {
+config::Result<Loaded> load(const std::vector<std::string>& overrides, Read read) {
   try {
     Loader loader;
     read(loader);
@@ -235,14 +240,14 @@ config::Result<sim::Scenario> load(const std::vector<std::string>& overrides, Re
 
 }  // namespace
 
-config::Result<sim::Scenario> load_file(const std::string& path,
-                                        const std::vector<std::string>& overrides) {
+config::Result<Loaded> load_file(const std::string& path,
+                                 const std::vector<std::string>& overrides) {
   return load(overrides, [&](Loader& l) { l.read_file(path, 0); });
 }
 
-config::Result<sim::Scenario> load_text(const std::string& name, std::string_view text,
-                                        const std::string& folder,
-                                        const std::vector<std::string>& overrides) {
+config::Result<Loaded> load_text(const std::string& name, std::string_view text,
+                                 const std::string& folder,
+                                 const std::vector<std::string>& overrides) {
   return load(overrides, [&](Loader& l) { l.read_text(name, text, folder, 0); });
 }
 

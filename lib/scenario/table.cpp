@@ -176,9 +176,11 @@ const Section& host_section() {
   using T = sim::HostModel;
   static const Section s = make_section<T>("How a host's software runs in virtual time.", {
     value("poll_interval", &T::poll_interval, duration(1, kMillisecond), "Least time between two polls of a host's roles."),
+    value("receiver_delay", &T::receiver_delay, duration(0, kMillisecond), "From a frame's arrival to the RX role."),
     value("burst", &T::burst, count(1, 256, "packets"), "Packets that a role takes in one poll."),
     value("ring_size", &T::ring_size, count(1, 65536, "entries, a power of two"), "Rings between the roles."),
     value("seeded_order", &T::seeded_order, BoolCodec{}, "The roles are polled in an order drawn from the seed."),
+    value("single_class", &T::single_class, BoolCodec{}, "Hosts send control packets in the data class."),
     values("line_rates", &T::line_rates, rate(1, kMaxRate), 64, "Speed of host i's ports: the i-th, and again from the first. Empty: the fabric's."),
     value("warm_idle", &T::warm_idle, duration(0, 10 * kSecond), "Connections were opened this long before the clock starts, and are idle since."),
   });
@@ -191,7 +193,6 @@ const Section& limits_section() {
     value("time", &T::time, duration(1, kHour), "Virtual time."),
     value("events", &T::events, count(1, UINT64_MAX), "Events."),
     value("progress", &T::progress, duration(kMicrosecond, kHour), "Flows are open, and nothing arrived for this long: a violation."),
-    value("validate_every", &T::validate_every, count(1, UINT32_MAX, "polls"), "Polls of a host between two checks of its whole state; exactly-once placement, order and conservation are checked always."),
   });
   return s;
 }
@@ -233,9 +234,9 @@ const Section& scenario_keys() {
           section("output", &T::output, output_section()),
           value("canary", &T::canary,
                 ChoiceCodec<Canary>({{"none", Canary::kNone},
-                                     {"place_twice", Canary::kPlaceTwice},
-                                     {"place_elsewhere", Canary::kPlaceElsewhere},
-                                     {"lose_completion", Canary::kLoseCompletion}}),
+                                     {"double_placement", Canary::kDoublePlacement},
+                                     {"wrong_address", Canary::kWrongAddress},
+                                     {"lost_completion", Canary::kLostCompletion}}),
                 "Breaks the simulated host on purpose: the run must end with a violation."),
       });
   return s;

@@ -31,7 +31,7 @@ struct RunHooks {
       capture;
 };
 
-// scenario.workload is there: make_workload() was called, or a test wrote it.
-RunResult run(const Scenario& scenario, const RunHooks& hooks);
+// `workload` is what generate() made from scenario.workload; the caller keeps it for reports.
+RunResult run(const Scenario& scenario, const Workload& workload, const RunHooks& hooks);
 
 }  // namespace metaroce::sim

@@ -38,7 +38,7 @@ std::uint32_t links_between(const fabric::FabricConfig& f, std::uint16_t a, std:
   return f.topology == fabric::Topology::kFatTree && a / group != b / group ? 6 : 4;
 }
 
-std::string make_workload(Scenario& s) {
+WorkloadResult make_workload(const Scenario& s) {
   WorkloadContext context;
   context.hosts = fabric::host_count(s.fabric);
   context.hosts_per_group = hosts_per_group(s.fabric);
@@ -46,11 +46,9 @@ std::string make_workload(Scenario& s) {
   for (std::uint8_t plane = 0; plane < s.fabric.planes; ++plane)
     context.line_rate += port_rate(s, 0, plane);
   context.seed = s.seed;
-  auto made = generate(s.spec, context);
-  if (const auto* error = std::get_if<WorkloadError>(&made)) return error->what;
-  s.workload = std::get<Workload>(std::move(made));
-  s.workload.name = s.name;
-  return {};
+  WorkloadResult made = generate(s.workload, context);
+  if (auto* w = std::get_if<Workload>(&made)) w->name = s.name;
+  return made;
 }
 
 }  // namespace metaroce::sim

@@ -15,39 +15,40 @@ namespace metaroce::sim {
 
 // How a host's software runs in virtual time.
 struct HostModel {
-  Nanos poll_interval = 50;       // least time between two polls of a host's roles
-  std::uint32_t burst = 32;       // packets that a role takes in one poll
-  std::uint32_t ring_size = 256;  // entries of the rings between roles; a power of two, from 1
-  bool seeded_order = false;      // the roles are polled in an order drawn from the seed
-  // Speed of host i's NIC on every plane: line_rates[i % size]; the loader adds the faults that
-  // slow its links down. Empty: the fabric's.
+  Nanos poll_interval = 50;        // between two polls of a busy host's roles; at least 1
+  Nanos receiver_delay = 0;        // from the frame's arrival to the RX role
+  std::uint32_t burst = 32;        // packets that a role takes in one poll
+  std::uint32_t ring_size = 1024;  // of the rings between roles; power of two, from 1
+  bool seeded_order = false;       // roles are polled in an order drawn from the seed
+  bool single_class = false;       // all packets in the data class: no priority for control
+  // Speed of host i's NIC on every plane: line_rates[i % size]; the loader also slows its links
+  // down. Empty: the fabric's.
   std::vector<Mbps> line_rates;
-  // Connections and streams were opened this long before the clock starts, and are idle since.
+  // Connections open before t = 0 and idle since `warm_idle`; paths unlearned.
   Nanos warm_idle = 2 * kMillisecond;
 };
 
 struct Limits {
   Nanos time = 10 * kSecond;               // of the virtual clock
   std::uint64_t events = 100'000'000'000;  // of the event queue
-  // A violation: flows are running, and for this long none made progress.
-  Nanos progress = 100 * kMillisecond;
-  std::uint32_t validate_every = 64;  // polls of a host between two validate() of its state
+  Nanos progress = 100 * kMillisecond;     // without any delivery while flows are open: a violation
 };
 
 struct Output {
-  Nanos series_interval = 0;   // between two samples of the time series; 0: none
+  Nanos series_interval = 0;   // time series sample interval; 0: none
   Nanos goodput_interval = 0;  // of GoodputSamples; 0: none
   bool flows = false;          // per-flow results in the JSON document
 };
 
-// Breaks the engine on purpose, once: checks that cannot fail prove nothing.
-enum class Canary : std::uint8_t { kNone, kPlaceTwice, kPlaceElsewhere, kLoseCompletion };
+// A canary breaks the engine on purpose: a simulator whose checks cannot fail proves nothing.
+enum class Canary : std::uint8_t { kNone, kDoublePlacement, kLostCompletion, kWrongAddress };
 
 struct Scenario {
   std::string name = "unnamed", description;
-  fabric::FabricConfig fabric;  // with its time line of faults
-  WorkloadSpec spec;
-  Workload workload;  // what make_workload() made of the spec, or a test's own list
+  // With its time line of faults. The fabric's clock starts host.warm_idle before the workload's:
+  // a fault at time t of the workload stands here at t + warm_idle.
+  fabric::FabricConfig fabric;
+  WorkloadSpec workload;
   TransportConfig transport;
   HostModel host;
   Limits limits;
@@ -56,11 +57,10 @@ struct Scenario {
   std::uint64_t seed = 1;
 };
 
-// What the spec means in this fabric with this seed. Sets scenario.workload; returns what is wrong
-// with the spec, or "".
-std::string make_workload(Scenario& scenario);
+// What scenario.workload means in this fabric with this seed.
+WorkloadResult make_workload(const Scenario& scenario);
 
-// Of one host's port; what the transport is told and paces to.
+// Of one host's port in a plane.
 Mbps port_rate(const Scenario& scenario, std::uint16_t host, std::uint8_t plane);
 // Hosts below one switch of the lowest tier, and the groups of permutations: leaf, or pod.
 std::uint32_t hosts_per_leaf(const fabric::FabricConfig& fabric);

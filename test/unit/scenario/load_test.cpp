@@ -34,7 +34,7 @@ class Folder {
   fs::path path_;
 };
 
-sim::Scenario good(const std::string& text, const std::vector<std::string>& set = {}) {
+Loaded good(const std::string& text, const std::vector<std::string>& set = {}) {
   auto r = load_text("s.yaml", text, ".", set);
   if (!r) {
     ADD_FAILURE() << r.error();
@@ -49,31 +49,34 @@ std::string bad(const std::string& text, const std::vector<std::string>& set = {
 }
 
 TEST(Load, what_is_not_said_is_a_default) {
-  const sim::Scenario s = good("seed: 1\n");
+  const Loaded l = good("seed: 1\n");
+  const sim::Scenario& s = l.scenario;
   EXPECT_EQ(s.name, "unnamed");
-  EXPECT_EQ(s.workload.flows.size(), 2U);
+  EXPECT_EQ(l.workload.flows.size(), 2U);
   EXPECT_EQ(transport_hash(s.transport), transport_hash(TransportConfig{}));
 }
 
 TEST(Load, presets_are_refined_by_the_keys_after_them) {
-  const sim::Scenario s = good(
+  const Loaded l = good(
       "fabric: {queue: 1MiB, preset: ls64, planes: 2}\nworkload: {kind: incast, senders: 63}\n");
+  const sim::Scenario& s = l.scenario;
   EXPECT_EQ(s.fabric.leaves, 8);
   EXPECT_EQ(s.fabric.planes, 2);
   EXPECT_EQ(s.fabric.queue_bytes, 1U << 20);  // the table's order counts, not the file's
-  EXPECT_EQ(s.workload.flows.size(), 63U);
+  EXPECT_EQ(l.workload.flows.size(), 63U);
 }
 
 TEST(Load, overrides_come_last_and_in_order) {
-  const sim::Scenario s =
+  const Loaded l =
       good("seed: 3\ntransport: {paths_per_plane: 8}\n",
            {"seed=4", "transport.paths_per_plane=16", "seed=5", "loss=0.5%",
             "faults=[{kind: down, target: host0, at: 5us}, {kind: up, target: host0, at: 9us}]"});
+  const sim::Scenario& s = l.scenario;
   EXPECT_EQ(s.seed, 5U);
   EXPECT_EQ(s.transport.paths_per_plane, 16U);
   ASSERT_EQ(s.fabric.faults.size(), 3U);
   EXPECT_EQ(s.fabric.faults[0].probability, 5'000'000U);
-  EXPECT_EQ(s.fabric.faults[2].at_ns, 9000);
+  EXPECT_EQ(s.fabric.faults[2].at_ns, 9000 + s.host.warm_idle);
   EXPECT_EQ(s.fabric.faults[2].kind, fabric::FaultKind::kUp);
 }
 
@@ -83,8 +86,8 @@ TEST(Load, an_include_is_read_first_and_relative_to_its_file) {
   const auto file = folder.write("a.yaml", "include: transport.yaml\ntransport: {keepalive: 3s}\n");
   const auto r = load_file(file);
   ASSERT_TRUE(r.ok()) << r.error();
-  EXPECT_EQ(r.value().transport.paths_per_plane, 8U);
-  EXPECT_EQ(r.value().transport.keepalive, 3 * kSecond);
+  EXPECT_EQ(r.value().scenario.transport.paths_per_plane, 8U);
+  EXPECT_EQ(r.value().scenario.transport.keepalive, 3 * kSecond);
 }
 
 TEST(Load, errors_name_the_file_and_line_that_holds_the_key) {
@@ -141,7 +144,8 @@ TEST(Load, data_files_are_found_beside_the_scenario) {
 }
 
 TEST(Load, slower_ports_become_faults) {
-  const sim::Scenario s = good("fabric: {hosts: 4}\nhost: {line_rates: [400Gb/s, 100Gb/s]}\n");
+  const Loaded l = good("fabric: {hosts: 4}\nhost: {line_rates: [400Gb/s, 100Gb/s]}\n");
+  const sim::Scenario& s = l.scenario;
   ASSERT_EQ(s.fabric.faults.size(), 4U);
   EXPECT_EQ(s.fabric.faults[3].rate_mbps, 100000U);
   EXPECT_EQ(s.fabric.faults[3].target.id, 3U);
@@ -215,10 +219,12 @@ TEST(Shipped, scenarios_load_and_run_one_transport_block) {
     ++files;
     const auto r = load_file(entry.path().string());
     ASSERT_TRUE(r.ok()) << r.error();
-    EXPECT_EQ(r.value().name + ".yaml", name);
-    EXPECT_NE(r.value().description, "") << name;
+    EXPECT_EQ(r.value().scenario.name + ".yaml", name);
+    EXPECT_NE(r.value().scenario.description, "") << name;
     const bool own = name.starts_with("wan-");
-    EXPECT_EQ(transport_hash(r.value().transport) == transport_hash(common.value().transport), !own)
+    EXPECT_EQ(transport_hash(r.value().scenario.transport) ==
+                  transport_hash(common.value().scenario.transport),
+              !own)
         << name;
   }
   EXPECT_GT(files, 20);

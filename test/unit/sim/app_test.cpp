@@ -15,9 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 // Every flow takes 100 us and the seed's number of packets is resent.
-sim::RunResult made_up(const sim::Scenario& s, const sim::RunHooks& hooks) {
+sim::RunResult made_up(const sim::Scenario& s, const sim::Workload& w, const sim::RunHooks& hooks) {
   sim::RunResult r;
-  r.flows.resize(s.workload.flows.size());
+  r.flows.resize(w.flows.size());
   for (auto& f : r.flows) f = {1000, 101000, 100000, 512, 1};
   r.totals.delivered_packets = 10000;
   r.totals.data_sent = 10000 + s.seed;
@@ -114,7 +114,7 @@ TEST_F(SimApp, bad_arguments_exit_with_2_and_one_line) {
 TEST_F(SimApp, json_is_one_document_whatever_happens) {
   for (const auto& args : std::vector<std::vector<std::string>>{
            {"run", path("s.yaml"), "--json"},
-           {"run", path("s.yaml"), "--json", "--set", "canary=place_twice"},
+           {"run", path("s.yaml"), "--json", "--set", "canary=double_placement"},
            {"run", path("bad.yaml"), "--json"},
            {"run", "--json"},
            {"run", path("s.yaml"), "--json", "--seeds", "5", "--timing"}}) {
@@ -149,7 +149,7 @@ TEST_F(SimApp, medians_over_seeds) {
 }
 
 TEST_F(SimApp, a_violation_exits_with_3_and_says_how_to_replay) {
-  const Output o = run({"run", path("s.yaml"), "--set", "canary=place_twice"});
+  const Output o = run({"run", path("s.yaml"), "--set", "canary=double_placement"});
   EXPECT_EQ(o.code, 3);
   EXPECT_NE(o.out.find("placed twice"), std::string::npos);
   EXPECT_NE(o.out.find("--replay 3"), std::string::npos);
@@ -196,34 +196,36 @@ double figure(const Metrics& m, const std::string& name) {
 }
 
 TEST(Metrics, of_a_flow_as_fast_as_can_be) {
-  sim::Scenario s;
+  scenario::Loaded l;
+  sim::Scenario& s = l.scenario;
   s.fabric = fabric::ls64();
-  s.spec.kind = sim::WorkloadKind::kFan;
-  s.spec.senders = 1;
-  s.spec.receivers = 63;
-  ASSERT_EQ(make_workload(s), "");
-  s.workload.flows.erase(s.workload.flows.begin(), s.workload.flows.end() - 1);
-  s.workload.flows[0].id = 0;
+  s.workload.kind = sim::WorkloadKind::kFan;
+  s.workload.senders = 1;
+  s.workload.receivers = 63;
+  l.workload = std::get<sim::Workload>(make_workload(s));
+  l.workload.flows.erase(l.workload.flows.begin(), l.workload.flows.end() - 1);
+  l.workload.flows[0].id = 0;
   sim::RunResult r;
   r.flows = {{0, 50853, 46848, 512, 0}};
-  const Metrics m = metrics_of(s, r);
+  const Metrics m = metrics_of(l, r);
   EXPECT_NEAR(figure(m, "slowdown_mean"), 1, 1e-4);
   EXPECT_NEAR(figure(m, "efficiency"), 1, 1e-4);
-  EXPECT_NEAR(base_rtt_ns(s), 8337.92, 0.01);
+  EXPECT_NEAR(base_rtt_ns(l), 8337.92, 0.01);
 }
 
 TEST(Metrics, outage_of_a_plane) {
-  sim::Scenario s;
+  scenario::Loaded l;
+  sim::Scenario& s = l.scenario;
   s.fabric.hosts = 2;
   s.fabric.planes = 4;
-  ASSERT_EQ(make_workload(s), "");
+  l.workload = std::get<sim::Workload>(make_workload(s));
   fabric::Fault f;
   f.kind = fabric::FaultKind::kDown;
   f.target.scope = fabric::Scope::kPlane;
-  f.at_ns = 100000;
+  f.at_ns = 100000 + s.host.warm_idle;
   s.fabric.faults.push_back(f);
   f.kind = fabric::FaultKind::kUp;
-  f.at_ns = 400000;
+  f.at_ns = 400000 + s.host.warm_idle;
   s.fabric.faults.push_back(f);
   sim::RunResult r;
   r.flows.assign(2, {0, 1000000, 1000000, 512, 0});
@@ -234,22 +236,23 @@ TEST(Metrics, outage_of_a_plane) {
     if (t >= 112000 && t < 450000) bytes = 750;
     r.goodput.bytes.push_back(bytes);
   }
-  const Metrics m = metrics_of(s, r);
-  EXPECT_NEAR(figure(m, "outage_rtt"), 12000 / base_rtt_ns(s), 1e-6);
+  const Metrics m = metrics_of(l, r);
+  EXPECT_NEAR(figure(m, "outage_rtt"), 12000 / base_rtt_ns(l), 1e-6);
   EXPECT_NEAR(figure(m, "rate_during_fault"), 1, 1e-6);
   EXPECT_NEAR(figure(m, "return_ms"), 0.08, 0.01);
 }
 
 TEST(Metrics, storage_shares_against_max_min) {
-  sim::Scenario s;
+  scenario::Loaded l;
+  sim::Scenario& s = l.scenario;
   s.fabric.hosts = 3;
-  s.spec.kind = sim::WorkloadKind::kStorage;
-  s.spec.senders = 2;
-  s.spec.window = 2;
-  s.spec.bytes = 1 << 20;
-  s.spec.sizes = {256 << 10};
+  s.workload.kind = sim::WorkloadKind::kStorage;
+  s.workload.senders = 2;
+  s.workload.window = 2;
+  s.workload.bytes = 1 << 20;
+  s.workload.sizes = {256 << 10};
   s.host.line_rates = {400000, 100000, 400000};  // hosts 0, 1, 2
-  ASSERT_EQ(make_workload(s), "");
+  l.workload = std::get<sim::Workload>(make_workload(s));
   const double payload = 4096.0 / 4182;
   sim::RunResult r;
   r.flows.resize(8);
@@ -259,7 +262,7 @@ TEST(Metrics, storage_shares_against_max_min) {
     r.flows[i].start = 0;
     r.flows[i].receiver_done = r.flows[i].sender_done = static_cast<Nanos>(bytes * 8 / gbps);
   }
-  const Metrics m = metrics_of(s, r);
+  const Metrics m = metrics_of(l, r);
   EXPECT_NEAR(figure(m, "max_min_error"), 0, 1e-3);
   EXPECT_NEAR(figure(m, "receiver_use"), 1, 1e-3);
 }
