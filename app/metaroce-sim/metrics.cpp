@@ -92,6 +92,12 @@ void add_loss(double rtt, const RunResult& r, Metrics& out) {
   if (r.receiver_idle >= 0) out.emplace_back("receiver_idle_us", d(r.receiver_idle) / 1e3);
 }
 
+double senders_of(const Workload& w) {
+  std::vector<bool> sends(w.hosts, false);
+  for (const Flow& f : w.flows) sends[f.src] = true;
+  return static_cast<double>(std::count(sends.begin(), sends.end(), true));
+}
+
 // ---- one plane cut, later back: goodput before, during and after, from its samples
 struct Cut {
   std::optional<Nanos> down, up;
@@ -115,7 +121,7 @@ std::vector<double> samples_between(const sim::GoodputSamples& g, Nanos from, Na
   return out;
 }
 
-void add_outage(const Scenario& s, double rtt, const RunResult& r, Metrics& out) {
+void add_outage(const Scenario& s, double rtt, double senders, const RunResult& r, Metrics& out) {
   const Cut cut = cut_of(s);
   const auto& g = r.goodput;
   if (!cut.down || *cut.down <= 0 || g.interval == 0 || s.fabric.planes < 2) return;
@@ -125,6 +131,10 @@ void add_outage(const Scenario& s, double rtt, const RunResult& r, Metrics& out)
   // The first quarter until the cut is start-up.
   const double full = sim::spread(samples_between(g, *cut.down / 4, *cut.down)).p50;
   if (full <= 0) return;
+  const sim::IdealFabric ideal = ideal_fabric(s);
+  const double line =
+      ideal.gbps / 8 * d(g.interval) * ideal.payload / (ideal.payload + ideal.header);
+  out.emplace_back("rate_before_fault", full / (line * senders));
   sim::GoodputSamples after = g;
   after.bytes.clear();
   for (const double b : samples_between(g, *cut.down, end))
@@ -225,7 +235,7 @@ Metrics metrics_of(const scenario::Loaded& l, const RunResult& r) {
   const double rtt = base_rtt_ns(l);
   add_completion(l.workload, r, ideal_fabric(l.scenario), out);
   add_loss(rtt, r, out);
-  add_outage(l.scenario, rtt, r, out);
+  add_outage(l.scenario, rtt, senders_of(l.workload), r, out);
   add_fairness(l.scenario, l.workload, r, out);
   return out;
 }

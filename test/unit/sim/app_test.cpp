@@ -239,6 +239,8 @@ TEST(Metrics, outage_of_a_plane) {
   const Metrics m = metrics_of(l, r);
   EXPECT_NEAR(figure(m, "outage_rtt"), 12000 / base_rtt_ns(l), 1e-6);
   EXPECT_NEAR(figure(m, "rate_during_fault"), 1, 1e-6);
+  // 2 hosts x 1.6 Tb/s x 4 us, of which 4,096 of 4,160 bytes are payload.
+  EXPECT_NEAR(figure(m, "rate_before_fault"), 1000 / (2 * 800000 * 4096.0 / 4160), 1e-6);
   EXPECT_NEAR(figure(m, "return_ms"), 0.08, 0.01);
 }
 
