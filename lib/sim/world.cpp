@@ -135,9 +135,8 @@ bool World::open(FlowDriver::Stream& s) {
   const std::uint16_t host[2] = {s.src, s.dst};
   const std::uint32_t n = workload_.hosts;
   StreamParams p[2];
-  const std::uint64_t seed =
-      mix64(scenario_.seed + (std::uint64_t{s.src} << 40) + (std::uint64_t{s.dst} << 20) +
-            s.ordinal);
+  const std::uint64_t seed = mix64(scenario_.seed + (std::uint64_t{s.src} << 40) +
+                                   (std::uint64_t{s.dst} << 20) + s.ordinal);
   for (unsigned i = 0; i < 2; ++i) {
     p[i].conn = ConnIndex{conn_index(host[i], host[1 - i])};
     p[i].own_number = next_number_[std::size_t{host[i]} * n + host[1 - i]]++;
@@ -171,8 +170,7 @@ void World::on_poll(const fabric::Event& e) {
   ++polls_;
   if (host.fault != Ledger::Fault::kNone) {
     violate("host " + std::to_string(e.a) + ", flow " +
-            std::to_string(workload_.flows[host.fault_flow].id) + ": " +
-            Ledger::text(host.fault));
+            std::to_string(workload_.flows[host.fault_flow].id) + ": " + Ledger::text(host.fault));
     host.fault = Ledger::Fault::kNone;
   }
   for (const TxToControl& t : host.events) {
@@ -182,7 +180,6 @@ void World::on_poll(const fabric::Event& e) {
   }
   host.events.clear();
   const std::uint32_t done = driver_.done();
-  if (getenv("DBG") && e.a == unsigned(atoi(getenv("DBG")))) { const auto* c = host.tx().conn(ConnIndex{0}); if (c) { std::fprintf(stderr, "%ld W %ld infl %ld hw %ld tgt %ld rate %u base %ld active %u unres %u wait %u fc %u |", now-origin_, c->cc.window, c->inflight, c->hint_window, c->cc.target, c->pace_rate, c->base_rtt, c->active_paths, c->unresolved, c->waiting, c->flush_credit); for (auto& p : c->paths) if (p.inflight || p.cc.window) std::fprintf(stderr, " %ld/%ld@%ld(%d)", p.inflight, p.cc.window, p.rtt.srtt(), p.seq.span()); std::fprintf(stderr, "\n"); } }
   driver_.take(host, now, hosts_, ready_);
   if (driver_.done() != done) probes_.flow_done(now);
   for (const std::uint32_t f : ready_) plan(f);

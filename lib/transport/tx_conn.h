@@ -113,7 +113,7 @@ struct TxConn {
   Nanos pace_at = 0;   // no token before
   Mbps pace_rate = 0;  // min(line rate, hint); 0 = not paced
   Bytes hint_window = kNoHintWindow;
-  RttEstimator rtt;    // of all paths together
+  RttEstimator rtt;  // of all paths together
   LowestRtt lowest_rtt;
   TxHint hint;
   std::uint64_t backlog = 0;  // bytes taken from applications and not sent

@@ -124,7 +124,8 @@ void TxRole<Q, Io, Cc>::size_hint_window(Conn& c) {
   c.hint_window = c.cc.hinted ? c.cc.target : Conn::kNoHintWindow;
   if (c.cc.hinted && c.cc.window > c.cc.target + c.cc.target / 4) {
     const Bytes whole = c.cc.window;
-    for (unsigned i = 0; i < c.active_paths; ++i) Cc::scale(c.cc, c.paths[i].cc, c.cc.target, whole);
+    for (unsigned i = 0; i < c.active_paths; ++i)
+      Cc::scale(c.cc, c.paths[i].cc, c.cc.target, whole);
     for (unsigned i = 0; i < c.active_paths; ++i) update_open(c, static_cast<std::uint8_t>(i));
     watch_window(c);
   }

@@ -49,7 +49,7 @@ bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path) {
   std::memcpy(out, &f, sizeof f);
   finish_packet(c, path, out, sizeof f, nullptr, 0, kNil);
   blocks_[p.block][pseq.v & 255] = TxRecord{0, {}, to_wire_time(now_).v, 0, 0, false};
-  p.dirty = false;        // [MR-7.6.4]
+  p.dirty = false;         // [MR-7.6.4]
   p.last_progress = now_;  // its answer is waited for
   ++p.counters.flushes;
   ++counters_.flushes;

@@ -188,7 +188,8 @@ class TxRole {
     const Nanos all = c.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay,
                                           c.params.handshake_rtt);
     if (!p.rtt.valid()) return all;
-    return std::max(all, p.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay, 0));
+    return std::max(all,
+                    p.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay, 0));
   }
 
   // tx_paths.h
