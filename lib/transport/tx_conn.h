@@ -102,6 +102,7 @@ struct TxConn {
   Mbps pace_rate = 0;  // min(line rate, hint); 0 = not paced
   Bytes hint_window = kNoHintWindow;
   LowestRtt lowest_rtt;
+  bool flush_on_resume = false;  // after the pause that the first hint makes
   TxHint hint;
   std::uint64_t backlog = 0;  // bytes taken from applications and not sent
   std::uint64_t acked_bytes = 0, resent = 0, lost = 0, spurious = 0, packets = 0;
