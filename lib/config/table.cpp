@@ -139,7 +139,7 @@ const Section& transport_section() {
     value("rate_hints", &T::rate_hints, BoolCodec{}, "Tell senders what they may send to a port that is contended, and follow what receivers tell."),
     value("hint_interval", &T::hint_interval, duration(kMicrosecond, 10 * kMillisecond), "Least time between two computations of the rate hints of a port, unless its senders change."),
     value("hint_capacity_permille", &T::hint_capacity_permille, count(500, 1000, "per thousand"), "Share of a port's line rate that rate hints give away."),
-    value("hint_window_slack", &T::hint_window_slack, duration(0, kMillisecond), "A sender with a hint keeps no more in flight than it sends in a round trip and this time."),
+    value("hint_window_slack", &T::hint_window_slack, duration(0, kMillisecond), "A sender with a hint slows down while more is in flight than it sends in a round trip and this time."),
     value("ctrl_retry_first", &T::ctrl_retry_first, duration(kMillisecond, 10 * kSecond), "Wait before a control packet is repeated; doubles each time."),
     value("ctrl_retries", &T::ctrl_retries, count(0, 20), "Repetitions of a control packet before the request fails."),
     value("half_open_lifetime", &T::half_open_lifetime, duration(10 * kMillisecond, 60 * kSecond), "Life of a connection whose peer does not answer."),

@@ -108,23 +108,29 @@ bool PortHints::measure_one(Sender& s, Nanos now, Nanos time, bool usable) {
 }
 
 // [MR-8.4.9]
-Mbps PortHints::demand_of(const Sender& s, Nanos now) const {
+Mbps PortHints::announced_by(const Sender& s) const {
   if (s.demand == 0)
     return s.had_demand ? 0
                         : static_cast<Mbps>(
                               std::min<std::uint64_t>(std::uint64_t{s.sample} * 5 / 4, s.line));
-  std::uint64_t rate = s.line;
+  if (s.demand >= 40) return s.line;
   // Backlog below 2^demand bytes: at most that within an RTT.
-  if (s.demand < 40) {
-    const std::uint64_t time = std::uint64_t{s.rtt} * s.planes;
-    rate = std::min<std::uint64_t>(rate, (std::uint64_t{8000} << s.demand) / time);
-  }
-  if (s.since != kNever && now - s.since > 2 * (Nanos{s.rtt} + interval_))
-    rate = std::min<std::uint64_t>(rate, std::uint64_t{2} * std::max(s.rate, s.sample));
-  return static_cast<Mbps>(std::max<std::uint64_t>(rate, 1));
+  const std::uint64_t time = std::uint64_t{s.rtt} * s.planes;
+  return static_cast<Mbps>(
+      std::clamp<std::uint64_t>((std::uint64_t{8000} << s.demand) / time, 1, s.line));
+}
+
+// [MR-8.4.9]
+Mbps PortHints::demand_of(const Sender& s, Nanos now) const {
+  const Mbps announced = announced_by(s);
+  if (s.demand == 0 || s.since == kNever || now - s.since <= 2 * (Nanos{s.rtt} + interval_))
+    return announced;
+  return static_cast<Mbps>(
+      std::clamp<std::uint64_t>(std::uint64_t{2} * std::max(s.rate, s.sample), 1, announced));
 }
 
 void PortHints::share(Nanos now) {
+  std::uint64_t announced = 0;
   hosts_now_.clear();
   std::uint32_t wanting = 0;
   for (const std::uint32_t conn : active_) {
@@ -139,6 +145,7 @@ void PortHints::share(Nanos now) {
     s.next = h.first;
     h.first = conn;
     h.want += s.want;
+    announced += announced_by(s);
     ++h.senders;
     wanting += s.want != 0 ? 1 : 0;
   }
@@ -150,7 +157,7 @@ void PortHints::share(Nanos now) {
   const FairLevel level = fair_level(wants_, capacity);
   // A lone sender needs no hint: its own line paces it. Nor does anybody when all fits.
   // [MR-8.4.11]
-  const bool none = level.fits || wanting < 2;
+  const bool none = announced <= capacity || wanting < 2;
   for (const std::uint32_t i : hosts_now_) {
     share_host(hosts_[i], none ? 0 : std::max<Mbps>(level.level, 1), now);
     hosts_[i].senders = 0;
@@ -169,16 +176,17 @@ void PortHints::share_host(SendingHost& h, Mbps level, Nanos now) {
     set_hint(senders_[c], level, now);
 }
 
-// Falls at once; rises by at most a quarter per RTT, unless the port has room: then waiting would
-// only leave it idle. [MR-8.4.4]
+// Falls at once; rises by at most a quarter per RTT, or twofold while the port has room: then
+// waiting would leave it idle. Not at once: after a stall nobody was measured to send much.
+// [MR-8.4.4]
 void PortHints::set_hint(Sender& s, Mbps to, Nanos now) const {
   constexpr std::uint8_t kFull = 255 * 3 / 4;
-  if (to != 0 && s.hint != 0 && to > s.hint && load_ >= kFull) {
+  if (to != 0 && s.hint != 0 && to > s.hint) {
     if (now - s.base_at >= Nanos{s.rtt}) {
       s.base = s.hint;
       s.base_at = now;
     }
-    to = std::min(to, s.base + std::max<Mbps>(s.base / 4, 1));
+    to = std::min(to, s.base + std::max<Mbps>(load_ >= kFull ? s.base / 4 : s.base, 1));
   } else if (to != s.hint) {
     s.base = to;
     s.base_at = now;

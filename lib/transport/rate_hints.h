@@ -148,6 +148,7 @@ class PortHints {
   bool measure_one(Sender& s, Nanos now, Nanos time, bool usable);
   void share(Nanos now);
   void share_host(SendingHost& h, Mbps level, Nanos now);
+  [[nodiscard]] Mbps announced_by(const Sender& s) const;
   [[nodiscard]] Mbps demand_of(const Sender& s, Nanos now) const;
   void set_hint(Sender& s, Mbps to, Nanos now) const;
   static bool worth_a_push(const Sender& s) {  // [MR-8.4.5]

@@ -115,6 +115,7 @@ struct TxConn {
   Bytes hint_window = kNoHintWindow;
   RttEstimator rtt;  // of all paths together
   LowestRtt lowest_rtt;
+  bool flush_on_resume = false;  // after the pause that the first hint makes
   TxHint hint;
   std::uint64_t backlog = 0;  // bytes taken from applications and not sent
   std::uint64_t acked_bytes = 0, resent = 0, lost = 0, spurious = 0, packets = 0;

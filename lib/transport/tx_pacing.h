@@ -9,10 +9,13 @@
 // Nothing is resent before the first answer except after a probe timeout, because only
 // acknowledgments show gaps. [MR-8.2.7]
 //
-// Hint: the rate is min(line rate, hint), and in flight is at most what the hint sends within the
-// lowest RTT and a slack: a queue that formed before the hint drains within an RTT instead of being
-// kept full at the right rate. With srtt in its place the queue would justify itself. ECN and loss
-// act on the windows as ever. [MR-8.4.6] [MR-8.4.7]
+// Hint: the rate is min(line rate, hint). A fall makes the sender pause until what left too fast
+// has passed; while more is in flight than the hint sends within the lowest RTT and a slack, it
+// paces at 7/8 of the hint, so that a queue drains instead of being kept full at the right rate.
+// With srtt in its place the queue would justify itself. Rejected: a hard limit on what is in
+// flight. Lost packets count until a successor shows the gap, and with the limit reached there is
+// none: after a cold incast of 63 the link idled for 130 us. ECN and loss act on the windows as
+// ever. [MR-8.4.6] [MR-8.4.7]
 #pragma once
 
 #include "transport/tx_role.h"
@@ -27,19 +30,24 @@ bool TxRole<Q, Io, Cc>::may_send(Conn& c) {
     wake_ = std::min(wake_, c.pace_at);
     return false;
   }
+  if (c.flush_on_resume) {
+    c.flush_on_resume = false;
+    send_flushes(c);
+  }
   credit(c);
   if (c.tokens > 0) return true;
   // A hint that expires first lets it go at the line rate.
-  c.pace_at = std::min(now_ - c.tokens / std::int64_t{c.pace_rate} + 1, c.hint.next_expiry());
+  c.pace_at = std::min(now_ - c.tokens / std::int64_t{rate_now(c)} + 1, c.hint.next_expiry());
   wake_ = std::min(wake_, c.pace_at);
   return false;
 }
 
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::credit(Conn& c) {
+  if (now_ <= c.tokens_at) return;
   const Nanos dt = std::min<Nanos>(now_ - c.tokens_at, kSecond);  // bounds the product
   c.tokens_at = now_;
-  c.tokens = std::min(bucket(c), c.tokens + dt * std::int64_t{c.pace_rate});
+  c.tokens = std::min(bucket(c), c.tokens + dt * std::int64_t{rate_now(c)});
 }
 
 // [MR-8.1.6]
@@ -48,11 +56,7 @@ void TxRole<Q, Io, Cc>::charge(Conn& c, std::uint32_t bytes, bool resend) {
   if (c.starting && !resend) c.start_room -= bytes;
   if (c.pace_rate == 0) return;
   const bool v6 = c.params.planes[0].peer.v6;
-  // Above the hint's window at half its rate: what queued before the hint drains, and nobody has to
-  // wait for news of packets that are lost.
-  const bool over = c.cc.hinted && c.inflight > c.hint_window + c.hint_window / 4 + 2 * c.cc.packet;
-  const std::int64_t price = over ? 16000 : 8000;
-  c.tokens -= std::int64_t{bytes + (v6 ? wire::kEncap6Bytes : wire::kEncap4Bytes)} * price;
+  c.tokens -= std::int64_t{bytes + (v6 ? wire::kEncap6Bytes : wire::kEncap4Bytes)} * 8000;
 }
 
 template <typename Q, typename Io, typename Cc>
@@ -104,21 +108,42 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::apply_hint(Conn& c) {
   c.hint.update(now_, c.params.n_planes, c.params.line_rate);
   credit(c);  // at the old rate up to here
-  c.pace_at = 0;
-  const Mbps hint = c.hint.total();
+  const Mbps hint = c.hint.total(), before = c.pace_rate;
+  const bool first = c.hint_window == Conn::kNoHintWindow;
   c.pace_rate = c.params.line_rate;
+  if (hint == 0 || c.tokens_at <= now_) c.pace_at = 0;  // who waits for a token computes again
+  if (hint == 0) c.tokens_at = std::min(c.tokens_at, now_);
   if (hint != 0 && (c.pace_rate == 0 || hint < c.pace_rate)) c.pace_rate = hint;  // [MR-8.4.13]
   size_hint_window(c);
+  if (hint == 0) return;
+  c.tokens = std::min(c.tokens, first ? 1 : bucket(c));
+  if (c.inflight > c.hint_window && (before == 0 || c.pace_rate < before)) pause(c, before, first);
+}
+
+// What left at the old rate within the last round trip is on its way: wait for that much of it to
+// pass. Behind it go FLUSHes, once: the first window is where losses have no successor. [MR-8.4.15]
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::pause(Conn& c, Mbps before, bool first) {
+  const Nanos trip = hint_trip(c);
+  const Nanos wait = before == 0 ? trip : trip * (before - c.pace_rate) / before;
+  c.pace_at = std::max(c.pace_at, now_ + wait);
+  c.tokens_at = c.pace_at;  // the pause earns nothing
+  c.flush_on_resume |= first;
+}
+
+template <typename Q, typename Io, typename Cc>
+Nanos TxRole<Q, Io, Cc>::hint_trip(const Conn& c) const {
+  const Nanos lowest = c.lowest_rtt.value();
+  const Nanos rtt =
+      lowest != kNever ? lowest : std::min<Nanos>(c.params.handshake_rtt, kMaxStartRtt);
+  return rtt + config_.hint_window_slack;
 }
 
 // [MR-8.4.15]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::size_hint_window(Conn& c) {
-  const Nanos lowest = c.lowest_rtt.value();
-  const Nanos rtt =
-      lowest != kNever ? lowest : std::min<Nanos>(c.params.handshake_rtt, kMaxStartRtt);
   // Two packets always: fewer would wait for a delayed ACK.
-  c.cc.target = std::max<Bytes>(Bytes{c.pace_rate} * (rtt + config_.hint_window_slack) / 8000,
+  c.cc.target = std::max<Bytes>(Bytes{c.pace_rate} * hint_trip(c) / 8000,
                                 2 * Bytes{c.cc.packet});
   c.cc.hinted = c.hint.total() != 0;
   c.hint_window = c.cc.hinted ? c.cc.target : Conn::kNoHintWindow;

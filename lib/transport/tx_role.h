@@ -255,6 +255,7 @@ class TxRole {
                      const std::uint8_t* payload, std::uint32_t payload_bytes, std::uint32_t work);
   void keep_alive();
   // tx_pacing.h
+  static constexpr std::uint32_t kHintBurst = 4;            // packets
   static constexpr Nanos kMaxStartRtt = 25 * kMicrosecond;  // [MR-8.2.8]
   static constexpr Nanos kHintLife = 100 * kMicrosecond;    // and 2 srtt
   bool may_send(Conn& c);
@@ -262,8 +263,13 @@ class TxRole {
   void credit(Conn& c);
   // Whole packets of the longest kind, with their headers.
   [[nodiscard]] std::int64_t bucket(const Conn& c) const {
-    constexpr std::int64_t kHeaders = wire::kEncap4Bytes + sizeof(wire::Write);
-    return std::int64_t{config_.pacing_burst_packets} * (c.params.payload_mtu + kHeaders) * 8000;
+    constexpr std::int64_t kHeaders =
+        wire::kEncap4Bytes +
+        sizeof(wire::Write);  // Many senders' bursts arrive together: under a hint they are short.
+    const std::uint32_t packets = c.hint_window == Conn::kNoHintWindow
+                                      ? config_.pacing_burst_packets
+                                      : std::min(config_.pacing_burst_packets, kHintBurst);
+    return std::int64_t{packets} * (c.params.payload_mtu + kHeaders) * 8000;
   }
   void start_pacing(Conn& c);
   void start_after_idle(Conn& c);
@@ -271,6 +277,12 @@ class TxRole {
   void apply_hint(Conn& c);
   void size_hint_window(Conn& c);
   void lift_windows(Conn& c);
+  void pause(Conn& c, Mbps before, bool first);
+  [[nodiscard]] Nanos hint_trip(const Conn& c) const;
+  static Mbps rate_now(const Conn& c) {
+    return c.inflight > c.hint_window ? std::max<Mbps>(c.pace_rate - c.pace_rate / 8, 1)
+                                      : c.pace_rate;
+  }
   // What waits besides `bytes` and `resends` that leave now. [MR-8.5.1]
   static std::uint8_t demand(const Conn& c, std::uint32_t bytes, std::uint32_t resends) {
     return static_cast<std::uint8_t>(std::bit_width(

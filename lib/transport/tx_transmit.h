@@ -63,9 +63,6 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
     if (c.flush_credit != 0) send_flushes(c);
   } else {
     list_conn(c);  // more to send, or room to wait for: looked at again next pass
-    // A hint that fell below what is in flight stops everything for long: without successors the
-    // losses that made it fall would show only at timeouts.
-    if (c.cc.hinted && c.inflight > c.hint_window + c.hint_window / 4) send_flushes(c);
   }
   return sent;
 }

@@ -173,7 +173,7 @@ TEST_F(RateHints, finished__share_is_free_at_once) {
   now += 3 * kMicrosecond;
   packet(2, 0);
   poll();
-  EXPECT_EQ(port.hint(0), 198000U);  // the port has room: no reason to rise slowly
+  EXPECT_EQ(port.hint(0), 198000U);  // the port has room: up to twofold at once
 }
 
 TEST_F(RateHints, silent__forgotten) {
