@@ -74,7 +74,8 @@ class EcnAimd {
     resize(c, p, c.packet);
     p.regrow_to = before;
   }
-  // [MR-9.4.6] After a silence, or back from a failure: doubles per RTT up to `to`, unless it is congested.
+  // [MR-9.4.6] After a silence, or back from a failure: doubles per RTT up to `to`, unless it is
+  // congested.
   static void regrow(Path& p, Bytes to) { p.regrow_to = to > p.window ? to : 0; }
   // Half of `from`'s window, or all of it, to a path that joins the active set or from one that
   // leaves it: the sum stays. [MR-9.1.6]
