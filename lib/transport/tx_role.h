@@ -90,6 +90,8 @@ class TxRole {
     return s < streams_.size() && streams_[s].used && streams_[s].params.handle == h ? &streams_[s]
                                                                                      : nullptr;
   }
+  // What window and pacer allow a connection to send now, for reports: Mb/s.
+  [[nodiscard]] Mbps allowed_rate(ConnIndex c) const;
   [[nodiscard]] std::uint32_t timer_ids() const { return config_.max_connections << path_shift_; }
   // True when no pool holds anything: tests and shutdown.
   [[nodiscard]] bool quiet() const {

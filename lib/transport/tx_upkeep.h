@@ -96,6 +96,16 @@ const char* TxRole<Q, Io, Cc>::validate() const {
   return nullptr;
 }
 
+template <typename Q, typename Io, typename Cc>
+Mbps TxRole<Q, Io, Cc>::allowed_rate(ConnIndex index) const {
+  const Conn* c = conn(index);
+  if (c == nullptr) return 0;
+  Nanos srtt = c->params.handshake_rtt;
+  for (const Path& p : c->paths) srtt = std::max(srtt, p.rtt.srtt());
+  const std::int64_t window = c->cc.window * 8000 / std::max<Nanos>(srtt, 1);
+  return static_cast<Mbps>(std::min<std::int64_t>(window, c->params.line_rate));
+}
+
 // The first transmission with nothing else outstanding.
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::start_after_idle(Conn& c) {

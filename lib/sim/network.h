@@ -1,0 +1,163 @@
+// Between the hosts and the fabric: frames, inboxes, and when a host is polled. The fabric's sink.
+//
+// A host is a run-to-completion lcore that looks at its queues when something arrived or a time
+// that it named has come, at most once per poll interval: what arrives meanwhile is one burst.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fabric/event_queue.h"
+#include "fabric/fabric.h"
+#include "sim/frame_pool.h"
+#include "sim/ledger.h"
+#include "sim/scenario.h"
+#include "wire/packet.h"
+
+namespace metaroce::sim {
+
+using fabric::kPicosPerNano;
+using fabric::Picos;
+
+// Events of the simulator in the fabric's queue.
+enum EventKind : std::uint8_t {
+  kPollEvent = 16,  // a = host, b = generation
+  kFlowEvent = 17,  // a = flow
+  kSampleEvent = 18,
+};
+
+struct Arrival {
+  std::uint32_t frame = 0;
+  bool ce = false;
+};
+
+struct NetworkCounters {
+  std::uint64_t data_packets = 0, data_bytes = 0, control_packets = 0, control_bytes = 0;
+  std::uint64_t delivered = 0, corrupt = 0;
+  std::uint64_t lost_data = 0, lost_other = 0;  // with and without payload
+};
+
+class Network {
+ public:
+  Network(const fabric::FabricConfig& config, std::uint64_t seed, std::uint16_t hosts,
+          const HostModel& model, Ledger& ledger, const std::uint8_t* arena)
+      : ledger_(ledger),
+        arena_(arena),
+        poll_interval_(model.poll_interval * kPicosPerNano),
+        receiver_delay_(model.receiver_delay * kPicosPerNano),
+        single_class_(model.single_class),
+        inboxes_(hosts),
+        polls_(hosts),
+        fabric_(config, seed, queue_, *this) {}
+
+  // ---- for hosts
+  // Frame headers cross the wire with Ethernet, IPv4 and UDP in front. [MR-3.1.1]
+  static constexpr std::uint32_t kEncapsulation = 14 + 20 + 8;
+  void send(const FrameInfo& info, const std::uint8_t* header, std::uint16_t dst, bool control) {
+    fabric::Packet p{};
+    p.bytes = kEncapsulation + info.header_bytes + info.payload_bytes;
+    p.user = frames_.take(info, header);
+    p.entropy = (std::uint32_t{info.src_port} << 16) | info.dst_port;
+    p.src = info.src_host;
+    p.dst = dst;
+    p.plane = info.plane;
+    p.control = control && !single_class_;
+    p.ect = true;
+    if (control) {
+      ++counters_.control_packets;
+      counters_.control_bytes += p.bytes;
+    } else {
+      ++counters_.data_packets;
+      counters_.data_bytes += p.bytes;
+    }
+    fabric_.send(p);
+  }
+  // Room in the port's transmit ring; asks to be polled when there is room again.
+  bool ready(std::uint16_t host, std::uint8_t plane) {
+    if (fabric_.nic_room(host, plane)) return true;
+    fabric_.want_room(host, plane);
+    return false;
+  }
+  std::vector<Arrival>& inbox(std::uint16_t host) { return inboxes_[host]; }
+  FramePool& frames() { return frames_; }
+  Ledger& ledger() { return ledger_; }
+  const std::uint8_t* arena() const { return arena_; }
+
+  // ---- time
+  fabric::EventQueue& queue() { return queue_; }
+  [[nodiscard]] Nanos now() const { return queue_.now() / kPicosPerNano; }
+  // Polls `host` at `at`, or as soon after as its interval allows, unless it is polled before.
+  void wake(std::uint16_t host, Picos at) {
+    Poll& p = polls_[host];
+    at = std::max(std::max(at, p.last + poll_interval_), queue_.now());
+    if (at >= p.planned) return;
+    p.planned = at;
+    queue_.schedule(at, kPollEvent, host, ++p.generation);
+  }
+  // True when the event is the newest that was planned.
+  bool begin_poll(const fabric::Event& e) {
+    Poll& p = polls_[e.a];
+    if (p.generation != e.b) return false;
+    p.last = queue_.now();
+    p.planned = kNever;
+    return true;
+  }
+
+  // ---- the fabric's sink
+  void deliver(Picos now, std::uint16_t host, const fabric::Packet& p) {
+    const auto frame = static_cast<std::uint32_t>(p.user);
+    if (p.corrupt) {  // the port's frame check sequence finds it
+      ++counters_.corrupt;
+      account_loss(frame);
+      return frames_.give(frame);
+    }
+    ++counters_.delivered;
+    trace_ = (trace_ ^ (static_cast<std::uint64_t>(now) + (std::uint64_t{host} << 48) + p.bytes)) *
+             0x100000001b3ULL;
+    inboxes_[host].push_back(Arrival{frame, p.ce});
+    wake(host, now + receiver_delay_);
+  }
+  void lost(Picos, const fabric::Packet& p, fabric::Loss) {
+    const auto frame = static_cast<std::uint32_t>(p.user);
+    account_loss(frame);
+    frames_.give(frame);
+  }
+  void nic_ready(Picos now, std::uint16_t host, std::uint8_t) { wake(host, now); }
+
+  fabric::Fabric<Network>& fabric() { return fabric_; }
+  [[nodiscard]] const fabric::Fabric<Network>& fabric() const { return fabric_; }
+  [[nodiscard]] const NetworkCounters& counters() const { return counters_; }
+  // FNV-1a over time, host and size of every delivery: equal runs, equal numbers.
+  [[nodiscard]] std::uint64_t trace() const { return trace_; }
+
+ private:
+  struct Poll {
+    Picos last = -(Picos{1} << 60), planned = kNever;
+    std::uint32_t generation = 0;
+  };
+  void account_loss(std::uint32_t frame) {
+    const FrameInfo& f = frames_.info(frame);
+    if (f.payload == nullptr) {
+      ++counters_.lost_other;
+      return;
+    }
+    ++counters_.lost_data;
+    ledger_.lost(now(), static_cast<std::uint64_t>(f.payload - arena_));
+  }
+
+  Ledger& ledger_;
+  const std::uint8_t* arena_;
+  Picos poll_interval_, receiver_delay_;
+  bool single_class_;
+  fabric::EventQueue queue_;
+  FramePool frames_;
+  std::vector<std::vector<Arrival>> inboxes_;
+  std::vector<Poll> polls_;
+  NetworkCounters counters_;
+  std::uint64_t trace_ = 0xcbf29ce484222325ULL;
+  fabric::Fabric<Network> fabric_;  // last: its sink is this object
+};
+
+}  // namespace metaroce::sim
