@@ -208,7 +208,7 @@ int TxRole<Q, Io, Cc>::pick_resend_path(Conn& c, const ResendNode& n) {
   if (nodes_.used() == nodes_.size()) [[unlikely]] {
     for (unsigned i = 0; i < c.active_paths; ++i) {
       const Path& p = c.paths[i];
-      if (p.health.carries() && !p.draining && p.seq.span() < PathWindow::kDataLimit &&
+      if (p.health.carries() && p.seq.span() < PathWindow::kDataLimit &&  // a draining one, too
           io_.ready(c.params.index, c.plane_slots[i]))
         return static_cast<int>(i);
     }

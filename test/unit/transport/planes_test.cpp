@@ -160,8 +160,8 @@ TEST(Planes, pauses__lose_none) {
   }
 }
 
-// [MR-9.5.3] [MR-9.5.4] A local port goes down: the plane is left at once, is not probed, and is asked when
-// the port is up.
+// [MR-9.5.3] [MR-9.5.4] A local port goes down: the plane is left at once, is not probed, and is
+// asked when the port is up.
 TEST(Planes, port_down__drops_the_plane_at_once) {
   for (const std::uint8_t who : {std::uint8_t{0}, kPortOfPeer}) {
     Pair p(fabric());
