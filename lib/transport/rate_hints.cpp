@@ -45,7 +45,7 @@ void PortHints::note(std::uint32_t conn, Sender& s, std::uint8_t demand) {
   if (!s.active ? demand != 0 : (s.demand != 0) != (demand != 0)) changed_ = true;
   s.demand = demand;
   if (s.active) return;
-  s.active = s.partial = true;
+  s.active = s.partial = s.fresh = true;
   s.had_demand = false;
   s.since = s.seen = kNever;  // until the next look at the clock
   s.rate = s.sample = 0;
@@ -141,6 +141,7 @@ void PortHints::share(Nanos now) {
       h.first = kEnd;
       h.want = 0;
     }
+    s.fresh = false;
     s.want = demand_of(s, now);
     s.next = h.first;
     h.first = conn;
@@ -158,8 +159,9 @@ void PortHints::share(Nanos now) {
   // A lone sender needs no hint: its own line paces it. Nor does anybody when all fits.
   // [MR-8.4.11]
   const bool none = announced <= capacity || wanting < 2;
+  level_ = none ? 0 : std::max<Mbps>(level.level, 1);
   for (const std::uint32_t i : hosts_now_) {
-    share_host(hosts_[i], none ? 0 : std::max<Mbps>(level.level, 1), now);
+    share_host(hosts_[i], level_, now);
     hosts_[i].senders = 0;
   }
 }

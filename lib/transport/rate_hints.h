@@ -90,10 +90,11 @@ class PortHints {
   }
 
   // The hint for the ACK that is being built: 0 = none.
+  // Who came after the last computation is told the level of the others.
   Mbps tell(std::uint32_t conn) {
     Sender& s = senders_[conn];
-    s.told = s.hint;
-    return s.hint;
+    s.told = s.fresh ? level_ : s.hint;
+    return s.told;
   }
   [[nodiscard]] Mbps hint(std::uint32_t conn) const { return senders_[conn].hint; }
   [[nodiscard]] std::uint8_t epoch(std::uint32_t conn) const { return senders_[conn].epoch; }
@@ -108,6 +109,7 @@ class PortHints {
     std::uint8_t path = 0;
     bool known = false;  // added
     bool active = false;
+    bool fresh = false;       // became active after the last computation
     bool partial = false;     // became active within this interval: no sample of it
     bool had_demand = false;  // at the last measurement
     std::uint8_t epoch = 0;   // changes with the hint
@@ -158,6 +160,7 @@ class PortHints {
 
   bool enabled_ = true, changed_ = false;
   std::uint8_t load_ = 0;
+  Mbps level_ = 0;                 // of the last computation, 0 = all fitted
   Mbps capacity_ = 1, other_ = 0;  // other: control and foreign frames, moving average
   Nanos interval_ = 10 * kMicrosecond;
   Nanos next_ = 0, measured_at_ = 0, shared_at_ = 0;

@@ -16,7 +16,7 @@ void TxRole<Q, Io, Cc>::take_feedback() {
       continue;
     switch (e.kind) {
       case RxToTxKind::kPathAck:
-        note_hint(c, e.path, e.ack, e.received_at);
+        note_hint(c, e.ack, e.received_at);
         on_path_ack(c, e.path, e.ack, e.received_at);
         break;
       case RxToTxKind::kStreamAck:

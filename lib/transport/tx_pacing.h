@@ -93,10 +93,10 @@ void TxRole<Q, Io, Cc>::start_after_idle(Conn& c) {
 }
 
 template <typename Q, typename Io, typename Cc>
-void TxRole<Q, Io, Cc>::note_hint(Conn& c, std::uint8_t path, const PathAck& a, Nanos received_at) {
+void TxRole<Q, Io, Cc>::note_hint(Conn& c, const PathAck& a, Nanos received_at) {
   if (!config_.rate_hints || a.hint_path >= c.paths.size()) return;
-  const RttEstimator& rtt = c.paths[path].rtt;
-  const Nanos srtt = rtt.valid() ? rtt.srtt() : c.params.handshake_rtt;
+  // Of the whole connection: a path without a sample does not know of a long queue.
+  const Nanos srtt = c.rtt.valid() ? c.rtt.srtt() : c.params.handshake_rtt;
   if (c.hint.on_ack(c.plane_slots[a.hint_path], a, now_, received_at + 2 * srtt + kHintLife))
     apply_hint(c);
   else
@@ -143,10 +143,15 @@ Nanos TxRole<Q, Io, Cc>::hint_trip(const Conn& c) const {
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::size_hint_window(Conn& c) {
   // Two packets always: fewer would wait for a delayed ACK.
-  c.cc.target = std::max<Bytes>(Bytes{c.pace_rate} * hint_trip(c) / 8000,
-                                2 * Bytes{c.cc.packet});
+  const Bytes least = 2 * Bytes{c.cc.packet};
+  const Nanos trip = hint_trip(c);
   c.cc.hinted = c.hint.total() != 0;
-  c.hint_window = c.cc.hinted ? c.cc.target : Conn::kNoHintWindow;
+  // Under a hint the windows follow the round trip as it is, so that pacing, not they, drains a
+  // queue: a sender that falls silent meanwhile loses its share.
+  const Nanos window_trip = c.cc.hinted ? std::clamp(c.rtt.srtt(), trip, 8 * trip) : trip;
+  c.cc.target = std::max<Bytes>(Bytes{c.pace_rate} * window_trip / 8000, least);
+  c.hint_window =
+      c.cc.hinted ? std::max<Bytes>(Bytes{c.pace_rate} * trip / 8000, least) : Conn::kNoHintWindow;
   if (c.cc.hinted && c.cc.window > c.cc.target + c.cc.target / 4) {
     const Bytes whole = c.cc.window;
     for (unsigned i = 0; i < c.active_paths; ++i)

@@ -273,7 +273,7 @@ class TxRole {
   }
   void start_pacing(Conn& c);
   void start_after_idle(Conn& c);
-  void note_hint(Conn& c, std::uint8_t path, const PathAck& a, Nanos received_at);
+  void note_hint(Conn& c, const PathAck& a, Nanos received_at);
   void apply_hint(Conn& c);
   void size_hint_window(Conn& c);
   void lift_windows(Conn& c);

@@ -84,6 +84,7 @@ class Incast {
     p.payload_mtu = kMtu;
     p.line_rate = std::min(f.gbps, kGbps) * 1000;
     p.handshake_rtt = 2 * kDelay;
+    p.verified = true;
     Command k;
     k.kind = CommandKind::kAddConn;
     k.conn = &p;
@@ -132,7 +133,8 @@ class Incast {
     const Bytes on_the_wire = Bytes{kGbps} * kDelay / 8;
     const Bytes q = std::max<Bytes>(queued - on_the_wire, 0);
     if (q > limit) {
-      ++drops;
+      // FLUSHes are lost too, and never sent again.
+      drops += (f.bytes[0] & 0x0f) == static_cast<int>(wire::Type::kData) ? 1 : 0;
       return;
     }
     f.ce = q > limit / 5 && Bytes{rng.below(1000)} * (limit / 1000) * 3 / 5 < q - limit / 5;
