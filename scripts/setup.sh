@@ -3,18 +3,20 @@
 # time, and neither needs the network nor changes anything when all is there.
 #   scripts/setup.sh           install what is missing
 #   scripts/setup.sh --check   only say what is missing (exit 1 when something is)
+#   scripts/setup.sh --plots   also what scripts/plot-run.py needs
 set -eu
 
 packages='
   ccache clang-14 clang-format-14 dpdk g++ iproute2 libbenchmark-dev libclang-rt-14-dev
   libcli11-dev libdpdk-dev libfmt-dev libgmock-dev libgtest-dev libnuma-dev libssl-dev
-  libyaml-cpp-dev meson ninja-build nlohmann-json3-dev pkg-config python3 shellcheck'
+  libyaml-cpp-dev meson ninja-build nlohmann-json3-dev pkg-config python3 python3-yaml shellcheck'
 
 check_only=
 case "${1:-}" in
   '') ;;
   --check) check_only=1 ;;
-  *) echo "usage: scripts/setup.sh [--check]" >&2; exit 2 ;;
+  --plots) packages="$packages python3-matplotlib" ;;
+  *) echo "usage: scripts/setup.sh [--check | --plots]" >&2; exit 2 ;;
 esac
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

@@ -92,10 +92,14 @@ class Printer {
 
 }  // namespace
 
-std::string print_config(const DaemonConfig& config) {
+std::string print_section(const Section& section, const void* object) {
   Printer printer(false);
-  printer.print_section(root_section(), &config, 0);
+  printer.print_section(section, object, 0);
   return printer.take();
+}
+
+std::string print_config(const DaemonConfig& config) {
+  return print_section(root_section(), &config);
 }
 
 std::string print_defaults() {

@@ -48,7 +48,7 @@ std::string find_elsewhere(const Section& section, std::string_view key, const s
 
 class Reader {
  public:
-  explicit Reader(Locations& locations) : locations_(locations) {}
+  Reader(const Section& table, Locations& locations) : table_(table), locations_(locations) {}
 
   void read_section(const Section& section, const YamlNode& node, void* object,
                     const std::string& path) {
@@ -110,13 +110,12 @@ class Reader {
     }
   }
 
-  static void refuse_unknown(const Section& section, const YamlNode& node,
-                             const std::string& path) {
+  void refuse_unknown(const Section& section, const YamlNode& node, const std::string& path) const {
     const auto known = keys_of(section);
     for (const YamlNode& key : node.keys) {
       if (std::find(known.begin(), known.end(), key.text) != known.end()) continue;
       std::string hint;
-      if (const auto elsewhere = find_elsewhere(root_section(), key.text, ""); !elsewhere.empty())
+      if (const auto elsewhere = find_elsewhere(table_, key.text, ""); !elsewhere.empty())
         hint = fmt::format("; the key belongs to {}", elsewhere);
       else if (const auto near = nearest(key.text, known); !near.empty())
         hint = fmt::format("; nearest known key \"{}\"", near);
@@ -176,6 +175,7 @@ class Reader {
     }
   }
 
+  const Section& table_;  // of the whole file, for hints
   Locations& locations_;
 };
 
@@ -190,8 +190,12 @@ int Locations::line(std::string path) const {
   }
 }
 
+void read_tree(const Section& table, const YamlNode& root, void* object, Locations& locations) {
+  Reader(table, locations).read_section(table, root, object, "");
+}
+
 void read_config(const YamlNode& root, DaemonConfig& config, Locations& locations) {
-  Reader(locations).read_section(root_section(), root, &config, "");
+  read_tree(root_section(), root, &config, locations);
 }
 
 }  // namespace metaroce::config

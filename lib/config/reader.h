@@ -10,6 +10,8 @@
 
 namespace metaroce::config {
 
+struct Section;
+
 // "hosts[0].ports[1].mtu" -> line. Paths that the file does not hold have the line of the nearest
 // enclosing path that it does.
 class Locations {
@@ -22,6 +24,9 @@ class Locations {
   std::map<std::string, int> lines_;
 };
 
+// Reads any table's tree into its object. What the file does not hold stays as it is. Throws
+// Failure.
+void read_tree(const Section& table, const YamlNode& root, void* object, Locations& locations);
 // Throws Failure.
 void read_config(const YamlNode& root, DaemonConfig& config, Locations& locations);
 

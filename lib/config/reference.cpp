@@ -32,7 +32,9 @@ std::string kinds_of(const Section& section, const Field& f) {
   return out.empty() ? "" : fmt::format(" *(kind {})*", out);
 }
 
-void describe(const Section& section, const std::string& path, std::string& out) {
+}  // namespace
+
+void describe_section(const Section& section, const std::string& path, std::string& out) {
   out +=
       fmt::format("\n## {}\n\n{}\n", path.empty() ? "Top level" : "`" + path + "`", section.text);
   out += "\n| Key | Type | Default | Accepted | Meaning |\n|---|---|---|---|---|\n";
@@ -52,9 +54,11 @@ void describe(const Section& section, const std::string& path, std::string& out)
   for (const Field& f : section.fields) {
     if (f.section == nullptr) continue;
     const std::string inner = path.empty() ? f.key : path + "." + f.key;
-    describe(*f.section, inner + (f.shape == Shape::kSectionList ? "[]" : ""), out);
+    describe_section(*f.section, inner + (f.shape == Shape::kSectionList ? "[]" : ""), out);
   }
 }
+
+namespace {
 
 constexpr std::string_view kIntroduction = R"(# Configuration reference
 
@@ -82,7 +86,7 @@ status 2. Anchors, aliases, tags and further documents are refused.
 
 std::string reference_markdown() {
   std::string out(kIntroduction);
-  describe(root_section(), "", out);
+  describe_section(root_section(), "", out);
   return out;
 }
 

@@ -182,5 +182,12 @@ Field sections(std::string key, std::vector<S> T::*member, const Section& inner,
 
 // The table: the section of the whole file, whose object is a DaemonConfig.
 const Section& root_section();
+// Its `transport:` section, whose object is a TransportConfig; scenario files have the same.
+const Section& transport_keys();
+
+// The section and all below it as Markdown tables, appended; `path` is where it stands in a file.
+void describe_section(const Section& section, const std::string& path, std::string& out);
+// An object of the section as YAML that reads back as the same object.
+std::string print_section(const Section& section, const void* object);
 
 }  // namespace metaroce::config

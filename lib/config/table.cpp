@@ -178,6 +178,8 @@ const Section& faults_section() {
 
 }  // namespace
 
+const Section& transport_keys() { return transport_section(); }
+
 const Section& root_section() {
   using T = DaemonConfig;
   static const Section s =

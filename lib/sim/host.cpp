@@ -14,8 +14,9 @@ constexpr std::uint32_t kTxBudget = 64;  // packets per pass
 
 TransportConfig sized(const Scenario& s, std::uint16_t host, const HostSizes& n) {
   TransportConfig c = s.transport;
-  if (!s.host.line_rates.empty())
-    c.line_rate = s.host.line_rates[host % s.host.line_rates.size()] * s.fabric.planes;
+  c.line_rate = 0;  // of all planes together, as their ports report it
+  for (std::uint8_t plane = 0; plane < s.fabric.planes; ++plane)
+    c.line_rate += port_rate(s, host, plane);
   c.max_connections = n.connections + 1;
   c.max_streams = n.streams + 1;
   c.max_streams_per_connection = n.streams + 1;

@@ -15,13 +15,12 @@ namespace metaroce::sim {
 
 // How a host's software runs in virtual time.
 struct HostModel {
-  Nanos poll_interval = 50;           // between two polls of a busy host's roles; at least 1
-  Nanos receiver_delay = 0;           // from the frame's arrival to the RX role
-  std::uint32_t burst = 32;           // packets that a role takes in one poll
-  std::uint32_t ring_size = 1024;     // of the rings between roles; power of two, from 1
-  std::uint32_t completion_size = 0;  // of completion queues; 0: large enough for the workload
-  bool seeded_order = false;          // roles are polled in an order drawn from the seed
-  bool single_class = false;          // all packets in the data class: no priority for control
+  Nanos poll_interval = 50;        // between two polls of a busy host's roles; at least 1
+  Nanos receiver_delay = 0;        // from the frame's arrival to the RX role
+  std::uint32_t burst = 32;        // packets that a role takes in one poll
+  std::uint32_t ring_size = 1024;  // of the rings between roles; power of two, from 1
+  bool seeded_order = false;       // roles are polled in an order drawn from the seed
+  bool single_class = false;       // all packets in the data class: no priority for control
   // Speed of host i's NIC on every plane: line_rates[i % size]; the loader also slows its links
   // down. Empty: the fabric's.
   std::vector<Mbps> line_rates;
@@ -33,7 +32,6 @@ struct Limits {
   Nanos time = 10 * kSecond;               // of the virtual clock
   std::uint64_t events = 100'000'000'000;  // of the event queue
   Nanos progress = 100 * kMillisecond;     // without any delivery while flows are open: a violation
-  std::uint32_t memory_mib = 8192;         // estimated at start; more is refused
 };
 
 struct Output {
@@ -47,7 +45,9 @@ enum class Canary : std::uint8_t { kNone, kDoublePlacement, kLostCompletion, kWr
 
 struct Scenario {
   std::string name = "unnamed", description;
-  fabric::FabricConfig fabric;  // with its time line of faults
+  // With its time line of faults. The fabric's clock starts host.warm_idle before the workload's:
+  // a fault at time t of the workload stands here at t + warm_idle.
+  fabric::FabricConfig fabric;
   WorkloadSpec workload;
   TransportConfig transport;
   HostModel host;
@@ -56,5 +56,16 @@ struct Scenario {
   Canary canary = Canary::kNone;
   std::uint64_t seed = 1;
 };
+
+// What scenario.workload means in this fabric with this seed.
+WorkloadResult make_workload(const Scenario& scenario);
+
+// Of one host's port in a plane.
+Mbps port_rate(const Scenario& scenario, std::uint16_t host, std::uint8_t plane);
+// Hosts below one switch of the lowest tier, and the groups of permutations: leaf, or pod.
+std::uint32_t hosts_per_leaf(const fabric::FabricConfig& fabric);
+std::uint32_t hosts_per_group(const fabric::FabricConfig& fabric);
+// Links between two hosts of one plane.
+std::uint32_t links_between(const fabric::FabricConfig& fabric, std::uint16_t a, std::uint16_t b);
 
 }  // namespace metaroce::sim

@@ -35,7 +35,7 @@ enum class DependencyAt : std::uint8_t { kSender, kReceiver };
 struct WorkloadSpec {
   WorkloadKind kind = WorkloadKind::kPermutation;
   Bytes bytes = 2 << 20;        // per flow; ring: per chunk; storage: per sender in all
-  std::uint32_t messages = 1;   // permutation, fan: messages of a pair, one at a time
+  std::uint32_t messages = 1;   // permutation, fan: of a pair, one at a time per stream
   std::uint32_t streams = 1;    // per pair; flows of a pair take turns
   std::uint32_t group = 0;      // permutation: hosts per group; 0: leaf, or pod of a fat tree
   std::uint32_t senders = 8;    // incast, fan, storage

@@ -24,25 +24,21 @@ std::uint32_t first_in_own_group(const std::vector<std::uint32_t>& to, std::uint
   return s;
 }
 
-// `pairs` then holds one flow per pair: the further messages of each wait for the one before.
-std::string repeat(Workload& pairs, std::uint32_t messages) {
+// `pairs` holds one flow per pair; the further messages follow, one at a time on each stream.
+WorkloadResult repeated(Workload pairs, const WorkloadSpec& spec) {
   const std::size_t n = pairs.flows.size();
-  if (n * messages > kMaxFlows)
-    return fmt::format("{} pairs of {} messages; at most {} flows", n, messages, kMaxFlows);
-  pairs.flows.reserve(n * messages);
-  for (std::uint32_t m = 1; m < messages; ++m) {
+  if (n * spec.messages > kMaxFlows)
+    return WorkloadError{
+        fmt::format("{} pairs of {} messages; at most {} flows", n, spec.messages, kMaxFlows)};
+  pairs.flows.reserve(n * spec.messages);
+  for (std::uint32_t m = 1; m < spec.messages; ++m) {
     for (std::size_t i = 0; i < n; ++i) {
       Flow f = pairs.flows[i];
-      f.dep = static_cast<std::uint32_t>((m - 1) * n + i);
+      if (m >= spec.streams) f.dep = static_cast<std::uint32_t>((m - spec.streams) * n + i);
       pairs.flows.push_back(f);
     }
   }
-  return {};
-}
-
-WorkloadResult repeated(Workload w, std::uint32_t messages) {
-  if (std::string why = repeat(w, messages); !why.empty()) return WorkloadError{std::move(why)};
-  return w;
+  return pairs;
 }
 
 }  // namespace
@@ -71,7 +67,7 @@ WorkloadResult permutation(const WorkloadSpec& spec, const WorkloadContext& cont
   if (bad < n) return WorkloadError{"no permutation between groups was found; use another seed"};
   Workload w;
   for (std::uint32_t s = 0; s < n; ++s) w.flows.push_back(flow(s, to[s], spec.bytes));
-  return repeated(std::move(w), spec.messages);
+  return repeated(std::move(w), spec);
 }
 
 WorkloadResult incast(const WorkloadSpec& spec, const WorkloadContext& context) {
@@ -109,7 +105,7 @@ WorkloadResult fan(const WorkloadSpec& spec, const WorkloadContext& context) {
   for (std::uint32_t k = 0; k < r; ++k)
     for (std::uint32_t i = 0; i < s; ++i)
       w.flows.push_back(flow(i, static_cast<std::uint32_t>(s + (i + k) % r), spec.bytes));
-  return repeated(std::move(w), spec.messages);
+  return repeated(std::move(w), spec);
 }
 
 // Sender i sends `bytes` in requests of sizes[i % n], `window` of them in flight; tag = i % n.

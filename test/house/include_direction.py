@@ -19,6 +19,8 @@ LIB = {
     "sim": {"base", "wire", "transport", "rocev2", "fabric"},
     "telemetry": {"base", "wire", "transport"},
     "config": {"base", "wire", "transport"},
+    # From a scenario file to what lib/sim runs.
+    "scenario": {"base", "wire", "transport", "fabric", "sim", "config"},
     "api": {"base", "wire", "transport"},
     "dataplane": {"base", "wire", "transport", "rocev2", "fabric", "telemetry", "config", "api"},
     # Above drivers/: from a configuration to a running dataplane, and that inside an application.

@@ -80,7 +80,10 @@ TEST(Permutation, streams_of_a_pair_take_turns) {
   s.messages = 6;
   s.streams = 3;
   const Workload w = made(s, hosts(4, 2));
-  for (const Flow& f : w.flows) EXPECT_EQ(f.stream, f.id / 4 % 3);
+  for (const Flow& f : w.flows) {
+    EXPECT_EQ(f.stream, f.id / 4 % 3);
+    EXPECT_EQ(f.dep, f.id < 12 ? kNoFlow : f.id - 12);  // one at a time on each
+  }
 }
 
 TEST(Permutation, refuses_groups_that_no_permutation_leaves) {
