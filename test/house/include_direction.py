@@ -18,7 +18,7 @@ LIB = {
     "fabric": {"base"},
     "sim": {"base", "wire", "transport", "rocev2", "fabric"},
     "telemetry": {"base", "wire", "transport"},
-    "config": {"base", "wire", "transport"},
+    "config": {"base", "wire", "transport", "fabric"},
     # From a scenario file to what lib/sim runs.
     "scenario": {"base", "wire", "transport", "fabric", "sim", "config"},
     "api": {"base", "wire", "transport"},
