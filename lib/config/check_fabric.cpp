@@ -18,9 +18,10 @@ void check_port(const PortConfig& port, const std::string& path, const fabric::F
                               "fabric.planes",
                               port.plane, model.planes, model.planes - 1));
   if (*port.host >= hosts)
-    throw Failure(at.line(path + ".host"), path + ".host",
-                  fmt::format("host {} of a fabric with {}; accepted: 0 to {}, or more fabric.hosts",
-                              *port.host, hosts, hosts - 1));
+    throw Failure(
+        at.line(path + ".host"), path + ".host",
+        fmt::format("host {} of a fabric with {}; accepted: 0 to {}, or more fabric.hosts",
+                    *port.host, hosts, hosts - 1));
 }
 
 }  // namespace

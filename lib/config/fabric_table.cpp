@@ -30,8 +30,7 @@ Field preset() {
       "per link.";
   f.example = "ls64";
   f.read = [codec](const Scalar& s, void* o) {
-    detail::as<fabric::FabricConfig>(o) =
-        codec.read(s) == 0 ? fabric::ls64() : fabric::ft128();
+    detail::as<fabric::FabricConfig>(o) = codec.read(s) == 0 ? fabric::ls64() : fabric::ft128();
   };
   f.print = [](const void*) { return std::vector<std::string>{}; };
   return f;

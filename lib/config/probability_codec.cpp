@@ -16,8 +16,7 @@ std::uint32_t ProbabilityCodec::read(const Scalar& s) const {
   if (s.quoted || !s.text.ends_with('%') ||
       !read_fixed(s.text.substr(0, s.text.size() - 1), kDigits, v))
     throw ValueError(fmt::format("{} is not a percentage", shown(s.text)));
-  if (v > 100 * kPercent)
-    throw ValueError(fmt::format("{} is out of range", shown(s.text)));
+  if (v > 100 * kPercent) throw ValueError(fmt::format("{} is out of range", shown(s.text)));
   return static_cast<std::uint32_t>(v);
 }
 

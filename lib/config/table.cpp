@@ -15,8 +15,7 @@ constexpr std::uint64_t kMaxCpu = 8191;
 constexpr std::uint32_t kPci = kind_bit(PortKind::kPci), kTap = kind_bit(PortKind::kTap),
                         kRing = kind_bit(PortKind::kRing), kMemif = kind_bit(PortKind::kMemif),
                         kAfPacket = kind_bit(PortKind::kAfPacket),
-                        kAfXdp = kind_bit(PortKind::kAfXdp),
-                        kFabric = kind_bit(PortKind::kFabric);
+                        kAfXdp = kind_bit(PortKind::kAfXdp), kFabric = kind_bit(PortKind::kFabric);
 
 // clang-format off
 const Section& eal_section() {

@@ -9,8 +9,8 @@ namespace {
 
 using config::bits;
 using config::BoolCodec;
-using config::choose_by_kind;
 using config::ChoiceCodec;
+using config::choose_by_kind;
 using config::count;
 using config::duration;
 using config::make_section;
