@@ -104,11 +104,25 @@ class Fabric(harness.TestCase):
         back = self.show()
         self.assertEqual(back["planes"][2]["links_down"], 0)
         self.assertGreater(back["lost"]["link_down"], 0)
-        began = packets(2)
-        harness.wait_until(lambda: packets(2) > began + 500 or not client.running(), "traffic on plane 2 again")
-        self.assertGreater(packets(2), began + 500, client.tail())
+        self.wait_for_share(2, client)
         self.assertEqual((client.wait(), server.wait()), (0, 0), client.tail() + server.tail())
         self.assertIs(client.json()["rounds"][0]["verified"], True)
+
+    def wait_for_share(self, plane, client):
+        """Until some stretch of 4,000 packets had 15 % of them on `plane`, of 25 % that are its due."""
+        last, share = back = [p["packets"] for p in self.show()["planes"]], 0.0
+
+        def has_it():
+            nonlocal last, share
+            self.assertTrue(client.running(), f"ended with {share:.3f} on plane {plane}; {client.tail()}")
+            now = [p["packets"] for p in self.show()["planes"]]
+            if sum(now) - sum(last) < 4000:
+                return False
+            share = (now[plane] - last[plane]) / (sum(now) - sum(last))
+            last = now
+            return share > 0.15
+
+        harness.wait_until(has_it, f"share of plane {plane} since {back}")
 
     def test_copy(self):
         source, target = self.run_.path / "source", self.run_.path / "target"
