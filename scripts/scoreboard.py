@@ -14,6 +14,7 @@ import os
 import pathlib
 import platform
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -59,6 +60,13 @@ class Simulator:
         self.program, self.timeout = program, timeout
         self.pool = concurrent.futures.ThreadPoolExecutor(jobs)
         self.runs = {}
+        self.processes = set()
+
+    def stop(self):
+        """No run outlives the scoreboard."""
+        self.pool.shutdown(wait=False, cancel_futures=True)
+        for process in list(self.processes):
+            process.kill()
 
     def start(self, scenario, overrides, seed, timing=False):
         key = (scenario, tuple(overrides), seed, timing)
@@ -72,14 +80,19 @@ class Simulator:
             command += ["--set", text]
         if timing:
             command.append("--timing")
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            self.processes.add(process)
+            try:
+                out, err = process.communicate(timeout=self.timeout)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return {"error": f"no end after {self.timeout:.0f} s", "exit_code": None}
+            finally:
+                self.processes.discard(process)
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=self.timeout)
-        except subprocess.TimeoutExpired:
-            return {"error": f"no end after {self.timeout} s", "exit_code": None}
-        try:
-            return json.loads(done.stdout)
+            return json.loads(out)
         except json.JSONDecodeError:
-            return {"error": f"exit status {done.returncode}: {done.stderr.strip()[-200:]}", "exit_code": done.returncode}
+            return {"error": f"exit status {process.returncode}: {err.strip()[-200:]}", "exit_code": process.returncode}
 
     def transport_hash(self):
         done = subprocess.run([self.program, "check", SCENARIOS / "transport.yaml"], capture_output=True, text=True,
@@ -281,7 +294,15 @@ def main(arguments=None):
     except (Problem, OSError, yaml.YAMLError) as error:
         print(f"scoreboard: {error}", file=sys.stderr)
         return 1
-    print(f"transport block {board.hash}, {options.jobs} processes")
+    print(f"transport block {board.hash}, {options.jobs} processes", flush=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    try:
+        return measure(board, peers, rows, canaries, options, began)
+    finally:
+        board.sim.stop()
+
+
+def measure(board, peers, rows, canaries, options, began):
     board.start()
     for row in sorted(rows, key=lambda r: r["metric"] == SPEED):  # its CPU time wants an idle machine
         board.evaluate(row)

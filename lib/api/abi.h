@@ -116,8 +116,8 @@ static_assert(std::is_trivially_copyable_v<Message> && sizeof(Message) == 416);
 static_assert(offsetof(Message, kind) == 6 && offsetof(Message, token) == 8);
 
 struct PathEntry {
-  std::uint8_t path, plane, active, reserved;
-  std::uint16_t source_port, reserved1;
+  std::uint8_t path, plane, active, state;  // PathState
+  std::uint16_t source_port, fault;         // PathFault
   std::uint32_t srtt_ns, reserved2;
   std::uint64_t tx_packets, tx_bytes, rtx_packets, lost_packets, spurious_packets;
   std::uint64_t rx_packets, rx_bytes, rx_out_of_order, rx_late, rx_ce;

@@ -108,6 +108,7 @@ const Section& transport_section() {
   using T = TransportConfig;
   static const Section s = make_section<T>("The transport, for all hosts of the process.", {
     value("paths_per_plane", &T::paths_per_plane, count(1, 256, "paths"), "Paths of a connection on each plane. Planes times paths is at most 256."),
+    value("packets_per_path", &T::packets_per_path, count(0, 64, "packets"), "Packets of congestion window for each path that carries data: a small window uses few of a connection's paths. 0: all, always."),
     value("payload_mtu", &T::payload_mtu, size(256, kMaxPayload), "Payload of one data packet; both ends use the lesser. tap carries 1408 bytes."),
     value("base_udp_port", &T::base_udp_port, count(1024, 65535), "UDP destination port of the worker group; the same on all hosts that talk. Not 4791 (RoCEv2) or 4793."),
     value("source_port_min", &T::source_port_min, count(1024, 65535), "Lowest UDP source port, the entropy that spreads paths over a fabric."),
@@ -137,6 +138,10 @@ const Section& transport_section() {
     value("max_window", &T::max_window, size(4 * kKiB, 4 * kGiB), "Greatest congestion window of a connection."),
     value("idle_restart", &T::idle_restart, duration(10 * kMicrosecond, 60 * kSecond), "Idle time after which a window that has grown goes back to its start."),
     value("pacing_burst_packets", &T::pacing_burst_packets, count(1, 64, "packets"), "Packets that leave back to back at line rate."),
+    value("rate_hints", &T::rate_hints, BoolCodec{}, "Tell senders what they may send to a port that is contended, and follow what receivers tell."),
+    value("hint_interval", &T::hint_interval, duration(kMicrosecond, 10 * kMillisecond), "Least time between two computations of the rate hints of a port, unless its senders change."),
+    value("hint_capacity_permille", &T::hint_capacity_permille, count(500, 1000, "per thousand"), "Share of a port's line rate that rate hints give away."),
+    value("hint_window_slack", &T::hint_window_slack, duration(0, kMillisecond), "A sender with a hint slows down while more is in flight than it sends in a round trip and this time."),
     value("ctrl_retry_first", &T::ctrl_retry_first, duration(kMillisecond, 10 * kSecond), "Wait before a control packet is repeated; doubles each time."),
     value("ctrl_retries", &T::ctrl_retries, count(0, 20), "Repetitions of a control packet before the request fails."),
     value("half_open_lifetime", &T::half_open_lifetime, duration(10 * kMillisecond, 60 * kSecond), "Life of a connection whose peer does not answer."),

@@ -26,7 +26,11 @@ Group::Group(const TransportConfig& config, const GroupPlan& plan)
       tx_(config, limits(), static_cast<std::uint32_t>(plan.ports.size()) * config.paths_per_plane,
           queues, tx_io_),
       timer_(tx_.timer_ids(), queues),
-      whole_(frame_bytes(config.payload_mtu)) {}
+      whole_(frame_bytes(config.payload_mtu)) {
+  for (std::size_t i = 0; i < plan.ports.size(); ++i)
+    rx_.set_port(PlaneId{static_cast<std::uint8_t>(i)}, PlaneId{plan_.planes[i]},
+                 plan_.line_rates[i]);
+}
 
 std::vector<OutQueue*> Group::raw_outs() const {
   std::vector<OutQueue*> r;

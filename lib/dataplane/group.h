@@ -21,7 +21,9 @@ struct GroupPlan {
   std::vector<Port*> ports;                       // local port i
   std::vector<std::vector<IpAddress>> addresses;  // of port i
   std::array<std::uint8_t, 256> port_of_plane{};
-  std::uint16_t queue = 0;  // queue pair of every port
+  std::vector<std::uint8_t> planes;  // number of port i's plane
+  std::vector<Mbps> line_rates;      // of port i
+  std::uint16_t queue = 0;           // queue pair of every port
   std::uint16_t udp_port = 0;
   FaultPlan faults;
   int socket = SOCKET_ID_ANY;

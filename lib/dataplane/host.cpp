@@ -38,12 +38,21 @@ GroupPlan Host::group_plan() const {
   for (const PortPlan& p : plan_.ports) {
     g.ports.push_back(p.port.get());
     g.addresses.push_back({p.address.ip});
+    g.planes.push_back(p.plane);
+    g.line_rates.push_back(line_rate(p));
   }
   g.port_of_plane = port_of_plane_;
   g.udp_port = plan_.transport.base_udp_port;
   g.faults = plan_.faults;
   g.socket = plan_.ports.empty() ? SOCKET_ID_ANY : plan_.ports.front().port->socket();
   return g;
+}
+
+Mbps Host::line_rate(const PortPlan& p) const {
+  const Mbps reported = p.port->link().speed;
+  // A virtual port's nominal speed (10 Gb/s of a tap, say) is no limit; only a NIC's is.
+  const bool real = p.port->capabilities().kind == PortKind::kPci && reported != 0;
+  return p.line_rate != 0 ? p.line_rate : real ? reported : plan_.transport.line_rate;
 }
 
 HostInfo Host::host_info() {
@@ -53,10 +62,7 @@ HostInfo Host::host_info() {
   h.line_rate = 0;
   for (const PortPlan& p : plan_.ports) {
     h.planes.push_back(HostPlane{PlaneId{p.plane}, p.address.ip});
-    const Mbps reported = p.port->link().speed;
-    // A virtual port's nominal speed (10 Gb/s of a tap, say) is no limit; only a NIC's is.
-    const bool real = p.port->capabilities().kind == PortKind::kPci && reported != 0;
-    h.line_rate += p.line_rate != 0 ? p.line_rate : real ? reported : plan_.transport.line_rate;
+    h.line_rate += line_rate(p);
   }
   // Both ends number a connection's paths over the planes in this order. [MR-9.1.8]
   std::stable_sort(h.planes.begin(), h.planes.end(),
@@ -81,6 +87,7 @@ void Host::watch_links(Nanos now) {
   for (std::size_t i = 0; i < plan_.ports.size(); ++i) {
     Link& l = links_[i];
     const bool up = plan_.ports[i].port->link().up;
+    if (up != l.up) control_->port_state(PlaneId{plan_.ports[i].plane}, up);
     if (up && !l.up) {
       l.announcements = kAnnouncements;
       l.announce_at = now;
@@ -277,7 +284,9 @@ bool Host::conn_stats(std::uint32_t, ConnIndex conn, ConnStats& out) {
     PathStats s;
     s.path = static_cast<std::uint8_t>(i);
     s.plane = t->params.planes[t->plane_slots[i]].plane.v;
-    s.active = !p.suspect && !p.draining;
+    s.active = p.health.carries() && !p.draining && i < t->active_paths;
+    s.state = p.health.state;
+    s.fault = p.health.fault;
     s.source_port = p.source_port;
     s.srtt_ns = static_cast<std::uint32_t>(p.rtt.srtt());
     s.tx_packets = p.counters.packets;

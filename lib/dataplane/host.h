@@ -71,6 +71,7 @@ class Host final : private ControlIo, private GroupPort, private StatsSource {
   void watch_links(Nanos now);
   std::vector<IpAddress> peers_behind(PlaneId plane, const IpAddress& neighbour) const;
   GroupPlan group_plan() const;
+  [[nodiscard]] Mbps line_rate(const PortPlan& p) const;
   HostInfo host_info();
 
   // A port's link, and the announcements that its coming up still owes (the first may be lost).

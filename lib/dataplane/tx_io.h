@@ -190,8 +190,9 @@ inline void TxIo::commit(std::uint32_t header, const std::uint8_t* payload, std:
   encap.write(rte_pktmbuf_mtod(m, std::uint8_t*), udp, src_port, dscp_);  // [MR-3.1.4] [MR-3.1.6]
   m->data_len = static_cast<std::uint16_t>(encap.size() + header);
   m->pkt_len = m->data_len;
-  const bool chain = n >= kCopyBelow && trailer == nullptr && out.port().chains() &&
-                     out.port().capabilities().kind != PortKind::kPci;
+  // A probe's padding belongs to no request: it is copied.
+  const bool chain = n >= kCopyBelow && work < n_refs_ && trailer == nullptr &&
+                     out.port().chains() && out.port().capabilities().kind != PortKind::kPci;
   // A pool that is empty loses the packet like a full queue would: the gap brings it back.
   if (chain) {
     if (!attach(out, m, payload, n, work)) {

@@ -74,8 +74,7 @@ void FlowDriver::broke(std::uint32_t flow, const char* rule) {
 }
 
 void FlowDriver::post_receives(Stream& s, SimHost& host) {
-  while (s.receives_posted < s.with_immediate &&
-         s.receives_posted - s.received < s.receive_depth) {
+  while (s.receives_posted < s.with_immediate && s.receives_posted - s.received < s.receive_depth) {
     WorkRequest w{};
     w.wr_id = s.receives_posted;
     w.stream = s.receive;

@@ -59,8 +59,7 @@ class FramePool {
     std::vector<std::uint32_t> free;
   };
   [[nodiscard]] std::uint8_t* slot(unsigned c, std::uint32_t i) const {
-    return pools_[c].chunks[i / kChunk].get() +
-           std::size_t{i % kChunk} * (kInfoBytes + kSizes[c]);
+    return pools_[c].chunks[i / kChunk].get() + std::size_t{i % kChunk} * (kInfoBytes + kSizes[c]);
   }
   void grow(unsigned c) {
     Pool& p = pools_[c];

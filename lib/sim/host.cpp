@@ -165,9 +165,9 @@ void SimHost::record(const FrameInfo& f) {
   for (int times = canary_ == Canary::kDoublePlacement ? 2 : 1; times > 0; --times) {
     std::uint32_t flow = 0;
     bool done = false;
-    const auto r =
-        net_.ledger().place(now_, f.src_host, id_, static_cast<std::uint64_t>(f.payload - net_.arena()),
-                            to, rx_io_.placed_bytes, flow, done);
+    const auto r = net_.ledger().place(now_, f.src_host, id_,
+                                       static_cast<std::uint64_t>(f.payload - net_.arena()), to,
+                                       rx_io_.placed_bytes, flow, done);
     if (done) whole.push_back(flow);
     if (r != Ledger::Fault::kNone && fault == Ledger::Fault::kNone) {
       fault = r;
@@ -240,7 +240,7 @@ void SimHost::collect() {
 Nanos SimHost::next_poll(Nanos now) {
   constexpr Nanos kBusy = 2 * kMicrosecond, kQuiet = 100 * kMicrosecond;
   if (!net_.inbox(id_).empty()) return now;
-  return now + (tx_.quiet() && pending_.empty() ? kQuiet : kBusy);
+  return std::min(now + (tx_.quiet() && pending_.empty() ? kQuiet : kBusy), tx_.pacing_wake());
 }
 
 }  // namespace metaroce::sim

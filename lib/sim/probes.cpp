@@ -90,8 +90,7 @@ void Probes::series(const RunHooks& hooks) {
     hooks.series(now, host + "inflight_bytes", inflight);
   }
   for (std::uint32_t l = 0; l < net_.fabric().links(); ++l) {
-    hooks.series(now, net_.fabric().link_name(l) + ".queue_bytes",
-                 net_.fabric().queue_bytes(l));
+    hooks.series(now, net_.fabric().link_name(l) + ".queue_bytes", net_.fabric().queue_bytes(l));
   }
 }
 
@@ -113,8 +112,8 @@ void Probes::incast() {
     squares += r * r;
   }
   if (squares > 0) {
-    const auto jain = static_cast<std::int64_t>(
-        sum * sum * 1e6 / (static_cast<double>(senders_.size()) * squares));
+    const auto jain = static_cast<std::int64_t>(sum * sum * 1e6 /
+                                                (static_cast<double>(senders_.size()) * squares));
     worst_jain_ppm_ = worst_jain_ppm_ < 0 ? jain : std::min(worst_jain_ppm_, jain);
   }
   again(kIncastInterval, kIncast);

@@ -121,6 +121,7 @@ bool World::connect(std::uint16_t a, std::uint16_t b) {
     p[i].payload_mtu = scenario_.transport.payload_mtu;
     p[i].line_rate = std::min(hosts_[a]->line_rate(), hosts_[b]->line_rate());
     p[i].handshake_rtt = base_rtt(a, b);
+    p[i].verified = true;
     p[i].own_dcid = (p[i].index.v << 8) | static_cast<std::uint8_t>(seed >> (8 * i));
   }
   for (unsigned i = 0; i < 2; ++i) {
@@ -134,9 +135,8 @@ bool World::open(FlowDriver::Stream& s) {
   const std::uint16_t host[2] = {s.src, s.dst};
   const std::uint32_t n = workload_.hosts;
   StreamParams p[2];
-  const std::uint64_t seed =
-      mix64(scenario_.seed + (std::uint64_t{s.src} << 40) + (std::uint64_t{s.dst} << 20) +
-            s.ordinal);
+  const std::uint64_t seed = mix64(scenario_.seed + (std::uint64_t{s.src} << 40) +
+                                   (std::uint64_t{s.dst} << 20) + s.ordinal);
   for (unsigned i = 0; i < 2; ++i) {
     p[i].conn = ConnIndex{conn_index(host[i], host[1 - i])};
     p[i].own_number = next_number_[std::size_t{host[i]} * n + host[1 - i]]++;
@@ -170,8 +170,7 @@ void World::on_poll(const fabric::Event& e) {
   ++polls_;
   if (host.fault != Ledger::Fault::kNone) {
     violate("host " + std::to_string(e.a) + ", flow " +
-            std::to_string(workload_.flows[host.fault_flow].id) + ": " +
-            Ledger::text(host.fault));
+            std::to_string(workload_.flows[host.fault_flow].id) + ": " + Ledger::text(host.fault));
     host.fault = Ledger::Fault::kNone;
   }
   for (const TxToControl& t : host.events) {

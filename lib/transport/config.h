@@ -11,7 +11,8 @@ namespace metaroce {
 struct TransportConfig {
   // Paths and packets.
   std::uint32_t paths_per_plane = 4;
-  std::uint32_t payload_mtu = 4096;  // bytes of payload per DATA packet
+  std::uint32_t packets_per_path = 4;  // of window, for each path that carries data; 0 = all do
+  std::uint32_t payload_mtu = 4096;    // bytes of payload per DATA packet
   std::uint16_t base_udp_port = 47910;
   std::uint16_t source_port_min = 49152, source_port_max = 65535;
   bool crc = false;  // negotiate the CRC32C trailer
@@ -41,6 +42,10 @@ struct TransportConfig {
   Bytes max_window = 64 << 20;  // per connection
   Nanos idle_restart = kMillisecond;
   std::uint32_t pacing_burst_packets = 16;
+  bool rate_hints = true;  // receivers give them, senders follow them
+  Nanos hint_interval = 10 * kMicrosecond;
+  std::uint32_t hint_capacity_permille = 990;  // of the line rate, shared out
+  Nanos hint_window_slack = 2 * kMicrosecond;  // in flight: hint x (RTT + this)
   // Control.
   Nanos ctrl_retry_first = 10 * kMillisecond;
   std::uint32_t ctrl_retries = 8;

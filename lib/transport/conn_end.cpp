@@ -84,7 +84,7 @@ void ControlRole::fail_conn(Conn& c, ControlStatus status, WorkStatus work_statu
   }
   half_open_.erase({c.half_open_since, c.params.index.v});
   c.state = ConnState::kRemoving;
-  c.retry.active = false;
+  c.retry.active = c.port_retry.active = false;
   for (auto& proof : c.proofs) proof.retry.active = false;
   c.unanswered.clear();
   for (const IpAddress& a : c.addresses) peers_.remove_address(a, c.params.index.v);
@@ -151,6 +151,8 @@ void ControlRole::on_conn_timer(Conn& c) {
     m.serial = c.retry.serial;
     send_on(c, m, true);
   }
+  if (c.port_retry.active && now_ >= c.port_retry.next && repeat(c.port_retry))
+    send_port_status(c, true);
   bool proving = false;
   for (std::uint32_t i = 0; i < c.params.n_planes; ++i) {
     Retry& r = c.proofs[i].retry;

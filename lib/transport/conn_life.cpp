@@ -64,21 +64,17 @@ void ControlRole::on_conn_packet(Conn& c, const Message& m, const PacketSource& 
       return on_stream_close(c, m, src);
     case CtrlType::kStreamCloseRsp:
       return on_stream_close_rsp(c, m);
+    case CtrlType::kPortStatus:
+      return on_port_status(c, m, src);
+    case CtrlType::kPortStatusRsp:
+      return on_port_status_rsp(c, m);
     default:
       return drop(DropReason::kCtrlMalformed);  // [MR-1.2.1] [MR-3.9.2]
   }
 }
 
 void ControlRole::send_on(Conn& c, Message& m, bool rotate) {
-  if (rotate) {  // to the next plane whose address is proven [MR-5.5.7]
-    for (std::uint32_t k = 1; k <= c.params.n_planes; ++k) {
-      const std::uint32_t i = (c.control_plane + k) % c.params.n_planes;
-      if (c.proofs[i].proven) {
-        c.control_plane = i;
-        break;
-      }
-    }
-  }
+  if (rotate) next_control_plane(c);
   m.crc = c.params.crc;  // [MR-3.2.1]
   m.dcid = c.params.peer_dcid;
   m.scid = c.params.own_dcid;
@@ -101,6 +97,7 @@ void ControlRole::open_conn(Conn& c) {
   command(c.group, Side::kTx, open);
   enter_address(c, c.target);
   start_proofs(c);
+  tell_down_ports(c);
   settle_duplicates(c);
   kick_queued(c);
   close_conn_if_idle(c);

@@ -11,6 +11,7 @@
 
 #include "transport/address.h"
 #include "transport/params.h"
+#include "transport/path_health.h"
 #include "transport/work.h"
 
 namespace metaroce {
@@ -76,7 +77,9 @@ struct ControlEvent {
 
 struct PathStats {
   std::uint8_t path = 0, plane = 0;
-  bool active = false;
+  bool active = false;  // carries data now
+  PathState state = PathState::kNew;
+  PathFault fault = PathFault::kNone;  // why it failed last; none once it is back
   std::uint16_t source_port = 0;
   std::uint32_t srtt_ns = 0;
   std::uint64_t tx_packets = 0, tx_bytes = 0, rtx_packets = 0, lost_packets = 0,

@@ -71,10 +71,13 @@ struct Conn {
   std::uint32_t requests_unanswered = 0;  // CONN_REQs since the last answer: 1 gives an RTT sample
   Nanos rtt = 0;
   ConnParams params;
-  ConnInfo own, peer;                           // as sent, as received
-  Retry retry;                                  // CONN_REQ, CONN_CLOSE
-  std::array<PlaneProof, kMaxPlanes> proofs{};  // of params.planes
-  std::uint32_t control_plane = 0;              // index into params.planes
+  ConnInfo own, peer;                                   // as sent, as received
+  Retry retry;                                          // CONN_REQ, CONN_CLOSE
+  std::array<PlaneProof, kMaxPlanes> proofs{};          // of params.planes
+  std::uint32_t control_plane = 0;                      // index into params.planes
+  Retry port_retry;                                     // PORT_STATUS
+  std::uint32_t port_serial = 0, peer_port_serial = 0;  // newest sent, newest taken
+  std::uint32_t peer_down_planes = 0;                   // bit i: params.planes[i], as it said
   Nanos half_open_since = 0, linger_until = 0;
   SerialWindow seen;  // the peer's requests
   std::uint32_t next_serial = 0;

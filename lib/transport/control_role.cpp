@@ -250,6 +250,7 @@ void ControlRole::rearm(Conn& c) {
   Nanos t = kNever;
   if (c.state != ConnState::kFreed) {
     if (c.retry.active) t = c.retry.next;
+    if (c.port_retry.active) t = std::min(t, c.port_retry.next);
     if (c.state == ConnState::kHalfOpen)
       t = std::min(t, c.half_open_since + host_.config.half_open_lifetime);
     if (c.state == ConnState::kRemoving && c.waits == 0 && !c.in_roles && c.by_own.empty())

@@ -13,6 +13,7 @@
 //   handshake.cpp         CONN_REQ, CONN_RSP: from nothing to an installed connection; asker
 //   handshake_answer.cpp  the same, asked
 //   conn_life.cpp         packets on a connection, CONN_RTU, duplicates, serials
+//   port_status.cpp       ports down and up; PORT_STATUS
 //   conn_end.cpp          CONN_CLOSE, failure, removal, shutdown
 //   stream_open.cpp       connect; STREAM_OPEN; initiator
 //   stream_accept.cpp     listen, accept, reject; acceptor
@@ -70,6 +71,10 @@ class ControlRole final : public ControlApi {
   // The dataplane learnt another link address for a peer's plane: its connections' TX roles are
   // told (kPeerAddress).
   void neighbour_changed(PlaneId plane, const IpAddress& peer);
+
+  // A port of this host went down or up: its plane is dropped at once, or probed, for all
+  // connections, and their peers are told. Repeating a known state does nothing.
+  void port_state(PlaneId plane, bool up);
 
   [[nodiscard]] const DropCounters& drops() const { return drops_; }
   [[nodiscard]] ControlCounts counts() const;
@@ -154,6 +159,17 @@ class ControlRole final : public ControlApi {
   bool negotiate(Conn&, const Message&, const IpAddress& local);
   void install_conn(Conn&);
   void on_conn_installed(Conn&);
+
+  // port_status.cpp
+  void tell_tx_port(Conn&, std::uint32_t plane, std::uint8_t bits);
+  void tell_peer_ports(Conn&);
+  void tell_down_ports(Conn&);
+  void send_port_status(Conn&, bool rotate);
+  void on_port_status(Conn&, const Message&, const PacketSource&);
+  void on_port_status_rsp(Conn&, const Message&);
+  void plane_changed(Conn&, std::uint32_t plane);
+  void next_control_plane(Conn&);
+  [[nodiscard]] bool plane_up(const Conn&, std::uint32_t plane) const;
 
   // conn_life.cpp, conn_end.cpp
   void enter_address(Conn&, const IpAddress&);
@@ -281,6 +297,7 @@ class ControlRole final : public ControlApi {
   control::PeerTable peers_;
   std::uint32_t attempt_ = 0;  // CONN_REQs are numbered per instance
   std::uint32_t next_group_ = 0;
+  std::set<std::uint8_t> down_planes_;  // numbers of planes whose port is down here
 
   std::vector<StreamTable> streams_;
   std::map<std::uint32_t, ClientId> listeners_;

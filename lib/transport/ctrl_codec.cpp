@@ -29,6 +29,7 @@ enum Tlv : std::uint8_t {
   kNumbers = 34,
   kPrivate = 35,
   kFinal = 36,
+  kPort = 48,
 };
 
 constexpr std::uint64_t bit(unsigned t) { return std::uint64_t{1} << t; }
@@ -152,6 +153,20 @@ void write_stream(Writer& w, const CtrlMessage& m) {
   }
 }
 
+void write_ports(Writer& w, const PortInfo& ports) {
+  for (std::uint32_t i = 0; i < ports.n; ++i) {
+    w.tlv(kPort, 2);
+    w.put(ports.planes[i].plane.v, 1);
+    w.put(ports.planes[i].up ? 1 : 0, 1);
+  }
+}
+
+bool read_port(PortInfo& ports, const std::uint8_t* v) {
+  if (ports.n == kMaxPlanes || v[1] > 1) return false;
+  ports.planes[ports.n++] = {PlaneId{v[0]}, v[1] == 1};
+  return true;
+}
+
 bool read_plane(ConnInfo& c, const std::uint8_t* v, unsigned n) {
   if (n < 2 || c.n_planes == kMaxPlanes) return false;
   const bool v6 = v[1] == 6;
@@ -170,6 +185,7 @@ int value_bytes(unsigned type) {
     case kVersions:
     case kPathsPerPlane:
     case kWorkerPort:
+    case kPort:
       return 2;
     case kPayloadMtu:
     case kStreams:
@@ -266,6 +282,8 @@ bool read_value(CtrlMessage& m, unsigned type, const std::uint8_t* v, unsigned n
       s.has_final = true;
       s.final_spn = StreamSeq{r.get<std::uint32_t>()};
       break;
+    case kPort:
+      return read_port(m.ports, v);
     default:
       break;
   }
@@ -283,7 +301,7 @@ std::uint64_t read_tlvs(CtrlMessage& m, const std::uint8_t* p, std::uint32_t n) 
     // [MR-5.4.3]
     if (want != -2) {
       if (want >= 0 && static_cast<unsigned>(want) != length) return 0;
-      if (type != kPlane && (seen & bit(type)) != 0) return 0;
+      if (type != kPlane && type != kPort && (seen & bit(type)) != 0) return 0;
       if (!read_value(m, type, p + i + 2, length)) return 0;
       seen |= bit(type);
     }
@@ -307,6 +325,8 @@ std::uint64_t mandatory(const CtrlMessage& m) {
     case CtrlType::kStreamClose:
     case CtrlType::kStreamCloseRsp:
       return bit(kNumbers);
+    case CtrlType::kPortStatus:
+      return bit(kPort);
     default:
       return 0;
   }
@@ -335,7 +355,8 @@ std::uint32_t encode_ctrl(const CtrlMessage& m, WireTime now, CtrlBytes& out) {
   if (conn) write_conn(w, m.conn);
   if (conn || (m.type == CtrlType::kConnRsp && m.status == CtrlStatus::kRetry))
     write_instance(w, m.conn);
-  if (m.type >= CtrlType::kStreamOpen) write_stream(w, m);
+  if (m.type >= CtrlType::kStreamOpen && m.type <= CtrlType::kStreamCloseRsp) write_stream(w, m);
+  if (m.type == CtrlType::kPortStatus) write_ports(w, m.ports);
 
   h.c.set(wire::Type::kCtrl);
   h.c.flags = m.crc ? wire::kFlagCrc : std::uint8_t{0};

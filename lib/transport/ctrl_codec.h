@@ -1,6 +1,7 @@
 // CTRL packets: common header (serial in `pseq`), control header, then TLVs
 // `type 8 | length 8 | value`, all big-endian. Unknown types are skipped, a known type with
-// another length, a missing mandatory one or a repeated one (planes excepted) is malformed.
+// another length, a missing mandatory one or a repeated one (planes and ports excepted) is
+// malformed.
 //
 //   type                    value                                             in [MR-5.4.2]
 //    1 versions             min 8, max 8                                      REQ, RSP(ok)
@@ -22,6 +23,7 @@
 //   35 private data         0..128 bytes                                      OPEN, OPEN_RSP, opt.
 //   36 final                cumulative spn 32                                 CLOSE, CLOSE_RSP,
 //   opt.
+//   48 port                 plane number 8, state 8 (0 down, 1 up)            PORT_STATUS, 1..16
 //
 // `to` and `from` are the receiver's and the sender's number of the stream; 0xffff = not known.
 // Decoding reads untrusted bytes: every value is bounded here, nothing is allocated. [MR-4.1.5]
@@ -95,6 +97,15 @@ struct StreamInfo {
   StreamSeq final_spn;
 };
 
+struct PortInfo {
+  struct Entry {
+    PlaneId plane;
+    bool up = true;
+  };
+  std::uint32_t n = 0;
+  std::array<Entry, kMaxPlanes> planes{};
+};
+
 struct CtrlMessage {
   wire::CtrlType type{};
   CtrlStatus status = CtrlStatus::kOk;
@@ -103,6 +114,7 @@ struct CtrlMessage {
   std::uint64_t conn_epoch = 0, cookie = 0;
   ConnInfo conn;
   StreamInfo stream;
+  PortInfo ports;
 };
 
 using CtrlBytes = std::array<std::uint8_t, wire::kMaxCtrlBytes>;

@@ -42,7 +42,10 @@ enum class CommandKind : std::uint8_t {
   kRemoveStream,  // id = handle: frees the slot (after linger)
   kChangePort,    // id = conn index, path, port (0 = draw one): live change of a path's source port
   kPeerAddress,   // TX: id = conn index, plane in path: neighbour of a plane changed
+  kPortState,     // TX: id = conn index, plane number in path, status = kPort* bits: a port of the
+                  // plane went down or up, here or at the peer
 };
+inline constexpr std::uint8_t kPortUp = 1, kPortOfPeer = 2;  // kPortState
 struct Command {
   CommandKind kind{};
   std::uint8_t status = 0;  // WorkStatus
@@ -81,7 +84,8 @@ struct PathAck {  // one AckPath block, as received
   // Of the ACK packet as a whole.
   std::uint8_t receive_load = 0, host_pressure = 0, hint_epoch = 0;
   Mbps rate_hint = 0;
-  WireTime sent;  // the ACK's own timestamp: the newest hint wins
+  WireTime sent;               // the ACK's own timestamp: the newest hint wins
+  std::uint8_t hint_path = 0;  // path of the ACK itself: the hint is of its plane
 };
 struct StreamAck {
   std::uint16_t number = 0;  // our number of the stream

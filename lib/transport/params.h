@@ -29,6 +29,7 @@ struct ConnParams {
   Mbps line_rate = 0;  // min(own, peer's)
   Nanos handshake_rtt = 0;
   bool crc = false;
+  bool verified = false;  // full-size probes of all paths were answered before: tests, simulation
 };
 
 // Initial pseq of a path, derived by both ends from the 64-bit seed in the handshake (a list of

@@ -44,6 +44,7 @@ bool RxRole<Q, Io>::send_one_ack(RxConn& conn, std::array<std::uint64_t, 4>& pat
   }  // [MR-7.1.9]
   wire::Ack a{};
   fill_common(a.c, wire::Type::kAck, conn, conn.reply_path);
+  fill_load(a, conn);
   std::uint32_t n = sizeof a;
   for (unsigned w = 0; w < 4; ++w) {
     while (paths[w] != 0 && a.n_paths < kMaxAckPaths) {

@@ -62,6 +62,7 @@ void RxRole<Q, Io>::take_commands() {
           break;
         }
         conns_[c.conn->index.v].start(*c.conn);
+        add_hints(conns_[c.conn->index.v]);
         result(c, true);
         break;
       case CommandKind::kRemoveConn:
@@ -69,6 +70,7 @@ void RxRole<Q, Io>::take_commands() {
           result(c, false);
           break;
         }
+        remove_hints(conns_[c.id]);
         std::erase(ack_list_, c.id);
         std::erase(mail_list_, c.id);
         conns_[c.id] = RxConn{};

@@ -63,6 +63,7 @@ struct RxConn {
   // Index of a path's plane in params.planes: one table look-up instead of a division.
   [[nodiscard]] unsigned plane_slot(std::uint8_t path) const { return plane_slots[path]; }
   std::array<std::uint8_t, 256> plane_slots{};
+  std::array<std::uint8_t, kMaxPlanes> plane_ports{};  // local port of each plane
   static void mark(std::array<std::uint64_t, 4>& set, std::uint8_t path) {
     set[path / 64] |= std::uint64_t{1} << (path % 64);
   }

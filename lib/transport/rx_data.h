@@ -19,6 +19,7 @@ void RxRole<Q, Io>::on_flush(RxConn& conn, const RxPacket& p) {
   if (e == RxPath::Epoch::kBad || e == RxPath::Epoch::kOld)
     return drop(conn, DropReason::kPathEpoch);
   if (!path.plausible(pseq)) return drop(conn, DropReason::kPathSeq);
+  hints_of(conn, f.c.path).data(conn.params.index.v, frame_bytes(p), f.demand, f.c.path);
   if (e == RxPath::Epoch::kNext) path.begin_epoch(f.c.epoch, pseq, f.floor_delta);
   path.raise_floor(pseq, f.floor_delta);
   path.accept(pseq, WireTime{f.c.timestamp}, p.ce, now_);
@@ -39,6 +40,7 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
   const RxPath::Epoch e = path.classify(d.c.epoch);
   if (e == RxPath::Epoch::kBad) return drop(conn, DropReason::kPathEpoch);
   if (!path.plausible(pseq)) return drop(conn, DropReason::kPathSeq);
+  hints_of(conn, path_id).data(conn.params.index.v, frame_bytes(p), d.demand, path_id);
   // [MR-4.2.2]: the plausibility of pseq went before.
   if (e == RxPath::Epoch::kNext) path.begin_epoch(d.c.epoch, pseq, d.floor_delta);
   const bool current =

@@ -33,6 +33,7 @@ void RxRole<Q, Io>::on_ack(RxConn& conn, const RxPacket& p) {
   whole.hint_epoch = a.hint_epoch;
   whole.rate_hint = a.rate_hint;
   whole.sent = WireTime{a.c.timestamp};
+  whole.hint_path = a.c.path;
   if (!conn.mail_queued) {
     conn.mail_queued = true;
     mail_list_.push_back(conn.params.index.v);

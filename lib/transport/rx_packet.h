@@ -10,6 +10,7 @@ namespace metaroce {
 template <typename Q, typename Io>
 void RxRole<Q, Io>::on_packet(const RxPacket& p) {
   ++counters_.packets;
+  hints_[p.port.v % kMaxPlanes].count(frame_bytes(p));
   wire::Checked k = wire::check_packet(p.data, p.length);
   if (k.drop != DropReason::kNone) return drop(k.drop);
   const auto& c = *reinterpret_cast<const wire::Common*>(p.data);
@@ -27,7 +28,8 @@ void RxRole<Q, Io>::on_packet(const RxPacket& p) {
   }
   io_.learn(conn->params.index, conn->plane_slot(c.path), p);
   conn->peer_source_ports[c.path] = p.src_port;
-  conn->reply_path = c.path;
+  // A PROBE is answered on its own; where it came by may not carry anything else yet.
+  if (c.type() != wire::Type::kProbe) conn->reply_path = c.path;
   ++conn->counters.packets;
   switch (c.type()) {
     case wire::Type::kData:

@@ -25,8 +25,10 @@
 #include "transport/config.h"
 #include "transport/events.h"
 #include "transport/memory_table.h"
+#include "transport/rate_hints.h"
 #include "transport/recv_stream.h"
 #include "transport/rx_conn.h"
+#include "wire/net.h"
 #include "wire/packet.h"
 
 namespace metaroce {
@@ -64,12 +66,21 @@ class RxRole {
         streams_(config.max_streams),
         hold_space_(std::size_t{kHoldBuffers} * config.payload_mtu) {
     for (std::uint32_t i = kHoldBuffers; i-- > 0;) hold_free_.push_back(i);
+    for (std::uint8_t i = 0; i < kMaxPlanes; ++i)
+      set_port(PlaneId{i}, PlaneId{i}, config.line_rate);
     ack_list_.reserve(config.max_connections);
     mail_list_.reserve(config.max_connections);
     stream_mail_.reserve(config.max_streams);
     clients_.reserve(config.max_clients);
   }
   RxRole(const RxRole&) = delete;
+
+  // Before the first command: local port `port` is plane number `plane` and has this line rate.
+  // Unless told, port i is plane i at the configured rate.
+  void set_port(PlaneId port, PlaneId plane, Mbps line_rate) {
+    port_of_plane_[plane.v % kMaxPlanes] = port.v % kMaxPlanes;
+    hints_[port.v % kMaxPlanes].configure(config_, line_rate);
+  }
 
   void begin_burst(Nanos now) {
     now_ = now;
@@ -80,8 +91,10 @@ class RxRole {
   // Takes receives that applications posted; call once per pass, before end_burst.
   void take_receives();
   void end_burst(bool queue_empty) {
+    refresh_hints();
     send_acks(queue_empty);
     deliver_mail();
+    note_pressure(queue_empty);
     cqs_.flush();
   }
 
@@ -90,6 +103,7 @@ class RxRole {
   [[nodiscard]] const RxConn* conn(ConnIndex c) const {
     return c.v < conns_.size() && conns_[c.v].used ? &conns_[c.v] : nullptr;
   }
+  [[nodiscard]] const PortHints& hints(PlaneId port) const { return hints_[port.v % kMaxPlanes]; }
   [[nodiscard]] const RecvStream* stream(StreamHandle h) const {
     const std::uint32_t s = stream_slot(h);
     return s < streams_.size() && streams_[s].used && streams_[s].params.handle == h ? &streams_[s]
@@ -171,6 +185,22 @@ class RxRole {
   std::uint32_t write_stream_block(std::uint8_t* out, RecvStream& s);
   void send_nack(RxConn& conn, std::uint8_t path, RecvStream* s, const Outcome& o, StreamSeq spn,
                  PathSeq pseq);
+
+  // rx_hints.h
+  // Ethernet, IP and UDP headers besides the payload. What the line adds (24 bytes) is left to the
+  // part of the line rate that is not shared out.
+  static std::uint32_t frame_bytes(const RxPacket& p) {
+    return p.length + (p.v6 ? wire::kEncap6Bytes : wire::kEncap4Bytes);
+  }
+  PortHints& hints_of(const RxConn& conn, std::uint8_t path) {
+    return hints_[conn.plane_ports[conn.plane_slot(path)]];
+  }
+  void add_hints(RxConn& conn);
+  void remove_hints(const RxConn& conn);
+  void refresh_hints();
+  void fill_load(wire::Ack& a, const RxConn& conn);
+  void note_pressure(bool queue_empty);
+
   void fill_common(wire::Common& c, wire::Type t, RxConn& conn, std::uint8_t path) {
     c.set(t);
     c.flags = conn.params.crc ? wire::kFlagCrc : 0;
@@ -215,6 +245,9 @@ class RxRole {
   std::vector<std::uint8_t> hold_space_;
   std::vector<std::uint32_t> hold_free_;
   std::vector<std::uint32_t> ack_list_, mail_list_, stream_mail_;
+  std::array<PortHints, kMaxPlanes> hints_;  // by local port
+  std::array<std::uint8_t, kMaxPlanes> port_of_plane_{};
+  std::uint32_t pressure_ = 0;  // 1/255, times 256
   RxCounters counters_;
 };
 
@@ -224,4 +257,5 @@ class RxRole {
 #include "transport/rx_commands.h"
 #include "transport/rx_data.h"
 #include "transport/rx_feedback.h"
+#include "transport/rx_hints.h"
 #include "transport/rx_packet.h"

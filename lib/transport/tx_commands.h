@@ -86,6 +86,7 @@ bool TxRole<Q, Io, Cc>::run_command(const Command& c) {
       if (conn != nullptr) {
         conn->open = true;
         conn->last_ack = now_;
+        verify_active(*conn);
         list_conn(*conn);
       }
       result(c, conn != nullptr);
@@ -124,6 +125,13 @@ bool TxRole<Q, Io, Cc>::run_command(const Command& c) {
     }
     case CommandKind::kPeerAddress:
       result(c, conn != nullptr && io_.install(conn->params));
+      if (conn != nullptr) {  // what could not be asked for want of an address is asked again
+        for (unsigned i = 0; i < conn->planes.size(); ++i) hurry_plane(*conn, i);
+      }
+      return true;
+    case CommandKind::kPortState:
+      if (conn != nullptr && !conn->failed) on_port_state(*conn, c);
+      result(c, conn != nullptr);
       return true;
   }
   return true;
@@ -131,8 +139,8 @@ bool TxRole<Q, Io, Cc>::run_command(const Command& c) {
 
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::add_conn(const ConnParams& p) {
-  if (p.index.v >= conns_.size() || conns_[p.index.v].used || p.n_paths == 0 || p.n_planes == 0 ||
-      p.n_paths > (1U << path_shift_) || !io_.install(p)) {
+  if (p.index.v >= conns_.size() || conns_[p.index.v].used || p.n_paths < p.n_planes ||
+      p.n_planes == 0 || p.n_paths > (1U << path_shift_) || !io_.install(p)) {
     return false;
   }
   Conn& c = conns_[p.index.v];
@@ -140,12 +148,13 @@ bool TxRole<Q, Io, Cc>::add_conn(const ConnParams& p) {
   c.used = true;
   c.params = p;
   c.paths.resize(p.n_paths);
-  std::vector<typename Cc::Path> windows(p.n_paths);
-  Cc::start(c.cc, windows.data(), p.n_paths, config_, p.payload_mtu, p.handshake_rtt, p.line_rate);
+  c.planes.resize(p.n_planes);
+  start_paths(c);
+  start_pacing(c);
   for (unsigned i = 0; i < p.n_paths; ++i) {
     Path& path = c.paths[i];
     const auto id = static_cast<std::uint8_t>(i);
-    path.cc = windows[i];
+    if (p.verified) path.health.state = PathState::kActive;
     // [MR-2.1.3] [MR-9.1.4]
     path.seq.floor = path.seq.next = initial_pseq(p.own_pseq_seed, PathId{id});
     path.highest_acked = path.seq.next - 1;
@@ -153,20 +162,11 @@ bool TxRole<Q, Io, Cc>::add_conn(const ConnParams& p) {
     // [MR-9.1.1]
     c.plane_slots[i] = static_cast<std::uint8_t>(i % p.n_planes);
     path.source_port = draw_port(c, id);
-    c.set_open(id, true);
+    update_open(c, id);
   }
   c.tokens_at = now_;
   live_conns_.push_back(p.index.v);
   return true;
-}
-
-template <typename Q, typename Io, typename Cc>
-std::uint16_t TxRole<Q, Io, Cc>::draw_port(Conn& c, std::uint8_t path) {
-  // [MR-3.1.4]
-  const std::uint32_t span = config_.source_port_max - config_.source_port_min + 1U;
-  c.params.entropy_seed = mix64(c.params.entropy_seed + path);
-  const auto offset = static_cast<std::uint32_t>(((c.params.entropy_seed >> 32) * span) >> 32);
-  return static_cast<std::uint16_t>(config_.source_port_min + offset);
 }
 
 template <typename Q, typename Io, typename Cc>
@@ -278,36 +278,6 @@ void TxRole<Q, Io, Cc>::fail_conn(Conn& c, WorkStatus status) {
     }
     settle(c, static_cast<std::uint8_t>(i));
   }
-}
-
-template <typename Q, typename Io, typename Cc>
-void TxRole<Q, Io, Cc>::start_port_change(Conn& c, std::uint8_t path, std::uint16_t port) {
-  Path& p = c.paths[path];
-  p.wanted_port = port != 0 ? port : draw_port(c, path);
-  p.draining = true;
-  update_open(c, path);
-  try_port_change(c, path);
-}
-
-// An epoch starts with nothing unresolved. FLUSHes carry nothing and are simply forgotten.
-// [MR-9.3.2] One of which the peer acknowledged nothing goes on under the new port: the peer may
-// not know it, and would take two steps at once for garbage, for ever. [MR-9.3.7]
-template <typename Q, typename Io, typename Cc>
-void TxRole<Q, Io, Cc>::try_port_change(Conn& c, std::uint8_t path) {
-  Path& p = c.paths[path];
-  if (!p.draining || p.data_unresolved != 0) return;
-  p.seq.unresolved.clear();
-  p.seq.floor = p.seq.next;
-  p.source_port = p.wanted_port;
-  if (p.epoch_confirmed) {
-    ++p.epoch;
-    ++counters_.epoch_changes;
-    p.epoch_confirmed = false;
-  }
-  p.draining = false;
-  p.dirty = p.suspect = false;
-  p.gap_since = kNever;
-  settle(c, path);
 }
 
 template <typename Q, typename Io, typename Cc>

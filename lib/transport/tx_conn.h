@@ -5,11 +5,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "transport/active_set.h"
 #include "transport/events.h"
 #include "transport/loss_recovery.h"
 #include "transport/params.h"
+#include "transport/path_health.h"
+#include "transport/plane_health.h"
 #include "transport/rtt.h"
 #include "transport/send_stream.h"
+#include "transport/tx_hint.h"
 
 namespace metaroce {
 
@@ -60,10 +64,10 @@ struct TxPath {
   std::uint16_t wanted_port = 0;  // after the drain
   std::uint8_t epoch = 0;
   bool epoch_confirmed = true;  // the peer acknowledged something in it
-  std::uint8_t backoff = 0;
-  bool suspect = false;   // silent for a probe timeout: only FLUSH goes out here
-  bool draining = false;  // a port change waits for the path to empty
-  bool dirty = false;     // the last transmission was data: a loss would not show
+  PathHealth health;
+  Bytes window_before = 0;  // before its silence began
+  bool draining = false;    // a port change waits for the path to empty
+  bool dirty = false;       // the last transmission was data: a loss would not show
   TxPathCounters counters;
 };
 
@@ -75,6 +79,14 @@ struct TxConn {
   std::vector<TxPath<Cc>> paths;
   std::array<std::uint8_t, 256> plane_slots{};
   std::array<std::uint64_t, 4> open_paths{};  // room in window and sequence
+  std::vector<PlaneHealth> planes;            // by index in params.planes
+  Pulse pulse;
+  Nanos recovered_at = 0;  // when the peer was heard after it had been silent as a whole
+  Nanos plane_check_at = 0;
+  ActiveSet active;                // what the window asks for
+  std::uint32_t active_paths = 1;  // [0, active_paths) take new data: `active.paths` hopeful ones
+  std::uint32_t start_paths = 1;   // of a start, and a restart after idle time
+  Nanos stalled_since = 0;         // work waits and no path carries; 0 = not so
   typename Cc::Conn cc;
   std::uint32_t resend_head = kNil, resend_tail = kNil;
   std::uint32_t stream_head = kNil, stream_tail = kNil;  // streams that may send
@@ -88,15 +100,27 @@ struct TxConn {
   std::uint32_t waiting = 0;       // resend nodes, queued or rejected
   std::uint32_t flush_credit = 0;  // transmissions for which a drain is worth a FLUSH
   std::uint8_t backoff = 0;        // shared while nothing at all is acknowledged
+  Nanos backoff_until = 0;         // its next step comes not before
   std::uint8_t current_path = 0, run_left = 0, stream_run = 0;
   bool ever_answered = false;
   std::uint64_t probe_nonce = 0;
   Nanos probe_sent = 0;     // keepalive; 0 = none outstanding
-  std::int64_t tokens = 0;  // pacing, bytes << 20
+  bool starting = true;     // nothing answered since the start or restart
+  Bytes start_room = 0;     // new data that may still leave before the first answer
+  Bytes inflight = 0;       // sum of the paths'
+  std::int64_t tokens = 0;  // pacing, 1/8000 byte: Mb/s x ns, exactly
   Nanos tokens_at = 0;
+  Nanos pace_at = 0;   // no token before
+  Mbps pace_rate = 0;  // min(line rate, hint); 0 = not paced
+  Bytes hint_window = kNoHintWindow;
+  RttEstimator rtt;  // of all paths together
+  LowestRtt lowest_rtt;
+  bool flush_on_resume = false;  // after the pause that the first hint makes
+  TxHint hint;
   std::uint64_t backlog = 0;  // bytes taken from applications and not sent
   std::uint64_t acked_bytes = 0, resent = 0, lost = 0, spurious = 0, packets = 0;
 
+  static constexpr Bytes kNoHintWindow = INT64_MAX;
   [[nodiscard]] bool path_open(std::uint8_t p) const {
     return ((open_paths[p / 64] >> (p % 64)) & 1U) != 0;
   }

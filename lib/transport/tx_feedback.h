@@ -16,6 +16,7 @@ void TxRole<Q, Io, Cc>::take_feedback() {
       continue;
     switch (e.kind) {
       case RxToTxKind::kPathAck:
+        note_hint(c, e.ack, e.received_at);
         on_path_ack(c, e.path, e.ack, e.received_at);
         break;
       case RxToTxKind::kStreamAck:
@@ -33,14 +34,17 @@ void TxRole<Q, Io, Cc>::take_feedback() {
 
 // Any believable word about a path shows that route and peer live.
 template <typename Q, typename Io, typename Cc>
-void TxRole<Q, Io, Cc>::heard(Conn& c, Path& p) {
+void TxRole<Q, Io, Cc>::heard(Conn& c, std::uint8_t path) {
   c.last_ack = now_;
   c.ever_answered = true;
   c.probe_sent = 0;  // a keepalive that was lost no longer counts
-  c.backoff = 0;
-  p.backoff = 0;
+  if (c.backoff != 0) peer_recovered(c);
+  c.starting = false;
+  PathHealth& h = c.paths[path].health;
+  if (h.silences == 0 && h.state != PathState::kSuspect) return;
+  if (!c.planes[c.plane_slots[path]].up()) return;  // returns as a whole
   // [MR-9.4.2]
-  p.suspect = false;
+  if (h.heard()) Cc::regrow(c.paths[path].cc, c.paths[path].window_before / 2);
 }
 
 template <typename Q, typename Io, typename Cc>
@@ -57,7 +61,9 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     case AckCheck::kOk:
       break;
   }
-  heard(c, p);
+  const bool first = c.starting;
+  heard(c, path);
+  if (first) lift_windows(c);
   p.epoch_confirmed = true;
   p.highest_acked = serial_max(p.highest_acked, a.highest);
   const auto late = static_cast<std::uint16_t>(a.late - p.peer_late);
@@ -88,9 +94,13 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
       // 64 bits: the peer chose the echo, and the difference may be as low as it can get.
       const std::int64_t units =
           std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
-      if (units > 0) p.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
+      if (units > 0) {
+        p.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
+        c.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
+        c.lowest_rtt.sample(static_cast<Nanos>(units) << kWireTimeShift, now_);
+      }
     }
-    apply_acked(c, p, newly, bytes);
+    apply_acked(c, path, newly, bytes);
     p.last_progress = now_;
   }
   const bool ripe = p.gap_since != kNever && now_ - p.gap_since >= p.rtt.srtt() / 4;
@@ -110,10 +120,15 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     p.gap_since = now_;
   if (newer) Cc::on_ack(c.cc, p.cc, bytes, packets, ce < 0x80000000U ? ce : 0, a.cum, p.seq.next);
   settle(c, path);
+  watch_window(c);
+  if (bytes != 0) plane_progress(c, path);
 }
 
 template <typename Q, typename Io, typename Cc>
-void TxRole<Q, Io, Cc>::apply_acked(Conn& c, Path& p, const SackVector& newly, Bytes& bytes) {
+void TxRole<Q, Io, Cc>::apply_acked(Conn& c, std::uint8_t path, const SackVector& newly,
+                                    Bytes& bytes) {
+  Path& p = c.paths[path];
+  PlaneHealth& plane = c.planes[c.plane_slots[path]];
   const TxBlock& block = blocks_[p.block];
   SendStream* touched = nullptr;
   for (unsigned k = 0; k < 4; ++k) {
@@ -122,9 +137,11 @@ void TxRole<Q, Io, Cc>::apply_acked(Conn& c, Path& p, const SackVector& newly, B
       p.seq.resolve(i);
       const TxRecord& r = block[(p.seq.floor.v + i) & 255];
       p.inflight -= r.bytes;
+      c.inflight -= r.bytes;
       if (!r.data) continue;
       bytes += r.bytes;
       --p.data_unresolved;
+      --plane.unresolved;
       --c.unresolved;
       ++counters_.acked_packets;
       SendStream* s = find_stream(r.stream);
@@ -183,7 +200,7 @@ void TxRole<Q, Io, Cc>::on_nack(Conn& c, std::uint8_t path, const NackInfo& n) {
   if (s == nullptr || (final ? n.spn > r.spn || n.spn < s->cum() : n.spn != r.spn)) {
     return counters_.drops.add(DropReason::kNackUnknown);
   }
-  heard(c, p);
+  heard(c, path);
   if (final) {
     s->fail(n.spn, final_status(n.reason));  // [MR-6.6.4]
     resolve(c, path, static_cast<unsigned>(i), Lost::kRejected);
@@ -225,12 +242,19 @@ void TxRole<Q, Io, Cc>::on_nack(Conn& c, std::uint8_t path, const NackInfo& n) {
 
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::on_probe_reply(Conn& c, std::uint8_t path, const ProbeReplyInfo& r) {
+  PlaneHealth& plane = c.planes[c.plane_slots[path]];
+  if (plane.nonce != 0 && r.nonce == plane.nonce) {
+    heard(c, path);
+    return plane_returns(c, c.plane_slots[path]);
+  }
+  const std::uint64_t asked = c.paths[path].health.nonce;
+  if (asked != 0 && r.nonce == asked) return on_path_reply(c, path, r);
   // [MR-3.8.5]
   if (c.probe_nonce == 0 || r.nonce != c.probe_nonce)
     return counters_.drops.add(DropReason::kProbeUnknown);
   c.probe_nonce = 0;
   c.probe_sent = 0;
-  heard(c, c.paths[path]);
+  heard(c, path);
   settle(c, path);  // a silent path is open again
 }
 
@@ -243,12 +267,8 @@ void TxRole<Q, Io, Cc>::take_timers() {
     if (index >= conns_.size() || !conns_[index].used || path >= conns_[index].paths.size())
       continue;
     Conn& c = conns_[index];
-    Path& p = c.paths[path];
-    p.armed_at = kNever;
-    if (p.data_unresolved == 0 && !p.suspect) continue;
-    if (p.gap_since != kNever && now_ - p.gap_since >= p.rtt.srtt() / 4) on_ripe_gap(c, path);
-    if (now_ >= deadline(c, p)) on_timeout(c, path);
-    settle(c, path);
+    c.paths[path].armed_at = kNever;
+    if (!c.failed) on_timer(c, path);
   }
   for (std::size_t i = unarmed_.size(); i-- > 0;) {  // the ring to the timer role was full
     const std::uint32_t id = unarmed_[i];
@@ -260,6 +280,26 @@ void TxRole<Q, Io, Cc>::take_timers() {
     arm(c, path);
     if (q_.tx_to_timer.room() == 0) break;
   }
+}
+
+// The one deadline of a path: what it is for follows from the state of its plane and its own.
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::on_timer(Conn& c, std::uint8_t path) {
+  Path& p = c.paths[path];
+  PlaneHealth& plane = c.planes[c.plane_slots[path]];
+  if (!plane.up()) {
+    if (path != c.plane_slots[path]) return;
+    if (now_ >= plane.next) return ask_plane(c, path);
+    return arm(c, path);
+  }
+  if (p.health.asks()) {
+    if (now_ >= p.health.next) return ask_path(c, path);
+    return arm(c, path);
+  }
+  if (p.data_unresolved == 0 && p.health.carries()) return;
+  if (p.gap_since != kNever && now_ - p.gap_since >= p.rtt.srtt() / 4) on_ripe_gap(c, path);
+  if (now_ >= deadline(c, path)) on_timeout(c, path);
+  settle(c, path);
 }
 
 // srtt / 4 after a gap was seen, any later acknowledged number is proof enough. [MR-7.3.1]
@@ -277,21 +317,26 @@ void TxRole<Q, Io, Cc>::on_ripe_gap(Conn& c, std::uint8_t path) {
 
 // The oldest data transmission is resolved as lost and goes to the best other path; a FLUSH goes
 // out here, again at each backed-off timeout while the path is silent. A second silence moves
-// everything that is left.
+// everything that is left, and asks twice. A silent plane leaves as a whole.
 // [MR-7.4.5] [MR-7.4.6] [MR-7.4.8] [MR-9.4.1]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];
   ++counters_.timeouts;
   ++p.counters.timeouts;
-  if (p.backoff < 16) ++p.backoff;
-  if (now_ - c.last_ack > p.rtt.srtt() && c.backoff < 16) ++c.backoff;
+  if (plane_is_silent(c, path)) return lose_plane(c, c.plane_slots[path]);
+  // One step per silence that was waited for, not one for each path that waited. [MR-7.5.2]
+  if (now_ - c.last_ack > p.rtt.srtt() && now_ >= c.backoff_until && c.backoff < 16) {
+    ++c.backoff;
+    c.backoff_until = now_ + std::min(probe_timeout(c, p) << c.backoff, config_.probe_timeout_max);
+  }
+  if (p.health.carries()) p.window_before = p.cc.window;
   // [MR-7.4.7]
-  p.suspect = true;
+  if (p.health.silent(now_, c.last_ack)) return fail_path(c, path);
   p.last_progress = now_;
   c.flush_credit = 1000;
-  if (p.backoff >= 2) {
-    requeue_all(c, path);
+  if (p.health.silences >= 2) {
+    requeue_all(c, path, Lost::kTimeout);
   } else {
     for (unsigned i = 0; i < p.seq.span(); ++i) {
       if (!p.seq.unresolved.test(i) || !blocks_[p.block][(p.seq.floor.v + i) & 255].data) continue;
@@ -299,15 +344,13 @@ void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
       break;
     }
   }
-  send_flush(c, path);  // also what brings a silent path back: its answer is heard
-}
-
-template <typename Q, typename Io, typename Cc>
-void TxRole<Q, Io, Cc>::requeue_all(Conn& c, std::uint8_t path) {
-  Path& p = c.paths[path];
-  for (unsigned i = 0; i < p.seq.span(); ++i) {
-    if (p.seq.unresolved.test(i) && !resolve(c, path, i, Lost::kTimeout)) return;
-  }
+  // Also what brings a silent path back: its answer is heard. When what could not be resolved for
+  // want of nodes keeps the numbers from moving on, the rest of them is for data.
+  const bool crowded = p.seq.span() >= PathWindow::kLimit / 2;
+  if (!crowded) send_flush(c, path);
+  if (!crowded && p.health.silences < 2) return;
+  p.health.nonce = fresh_nonce(c);
+  if (!send_probe(c, path, 0xffff, p.health.nonce)) p.health.nonce = 0;
 }
 
 }  // namespace metaroce

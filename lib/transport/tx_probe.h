@@ -45,11 +45,12 @@ bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path) {
   f.c.pseq = pseq.v;
   f.c.timestamp = to_wire_time(now_).v;
   f.floor_delta = static_cast<std::uint8_t>(pseq - p.seq.floor);
-  f.demand = static_cast<std::uint8_t>(std::bit_width(c.backlog));
+  f.demand = demand(c, 0, 0);
   std::memcpy(out, &f, sizeof f);
   finish_packet(c, path, out, sizeof f, nullptr, 0, kNil);
   blocks_[p.block][pseq.v & 255] = TxRecord{0, {}, to_wire_time(now_).v, 0, 0, false};
-  p.dirty = false;  // [MR-7.6.4]
+  p.dirty = false;         // [MR-7.6.4]
+  p.last_progress = now_;  // its answer is waited for
   ++p.counters.flushes;
   ++counters_.flushes;
   update_open(c, path);
@@ -58,7 +59,7 @@ bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path) {
 
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::send_probe(Conn& c, std::uint8_t path, std::uint16_t stream,
-                                   std::uint64_t nonce) {
+                                   std::uint64_t nonce, wire::ProbeKind kind) {
   if (!io_.ready(c.params.index, c.plane_slots[path])) return false;
   std::uint8_t* out = io_.begin(c.params.index, c.plane_slots[path]);
   if (out == nullptr) {
@@ -73,10 +74,17 @@ bool TxRole<Q, Io, Cc>::send_probe(Conn& c, std::uint8_t path, std::uint16_t str
   q.c.dcid = c.params.peer_dcid;
   q.c.timestamp = to_wire_time(now_).v;
   q.nonce = nonce;
-  q.kind = static_cast<std::uint8_t>(wire::ProbeKind::kLiveness);
+  q.kind = static_cast<std::uint8_t>(kind);
+  q.state = static_cast<std::uint8_t>(c.paths[path].health.state);
   q.stream = stream;
   std::memcpy(out, &q, sizeof q);
-  finish_packet(c, path, out, sizeof q, nullptr, 0, kNil);
+  // [MR-3.8.4] As long as the longest DATA packet, and paced like one.
+  std::uint32_t padding = 0;
+  if (kind == wire::ProbeKind::kFullSize) {
+    padding = c.params.payload_mtu + sizeof(wire::WriteImm) - sizeof q;
+    charge(c, padding + sizeof q, true);
+  }
+  finish_packet(c, path, out, sizeof q, kProbePadding.data(), padding, kNil);
   ++counters_.probes;
   return true;
 }

@@ -23,8 +23,10 @@ bool TxRole<Q, Io, Cc>::resolve(Conn& c, std::uint8_t path, unsigned bit, Lost h
   }
   p.seq.resolve(bit);
   p.inflight -= r.bytes;
+  c.inflight -= r.bytes;
   if (!r.data) return true;
   --p.data_unresolved;
+  --c.planes[c.plane_slots[path]].unresolved;
   --c.unresolved;
   if (how == Lost::kRejected) {
     ++counters_.rejected_packets;
@@ -34,7 +36,16 @@ bool TxRole<Q, Io, Cc>::resolve(Conn& c, std::uint8_t path, unsigned bit, Lost h
   ++c.lost;
   ++counters_.lost_packets;
   // [MR-8.3.7]
-  Cc::on_loss(c.cc, p.cc, r.bytes);
+  if (how != Lost::kMoved) Cc::on_loss(c.cc, p.cc, r.bytes);
+  return true;
+}
+
+template <typename Q, typename Io, typename Cc>
+bool TxRole<Q, Io, Cc>::requeue_all(Conn& c, std::uint8_t path, Lost how) {
+  Path& p = c.paths[path];
+  for (unsigned i = 0; i < p.seq.span(); ++i) {
+    if (p.seq.unresolved.test(i) && !resolve(c, path, i, how)) return false;
+  }
   return true;
 }
 
@@ -50,8 +61,9 @@ bool TxRole<Q, Io, Cc>::queue_resend(Conn& c, SendStream& s, std::uint8_t path, 
   }
   const std::uint32_t n = nodes_.take();
   if (n == kNil) return false;
-  nodes_[n] = ResendNode{
-      kNil, r.stream, r.spn, static_cast<std::uint8_t>(losses), path, how == Lost::kTimeout};
+  nodes_[n] = ResendNode{kNil,  r.stream,
+                         r.spn, static_cast<std::uint8_t>(losses),
+                         path,  how == Lost::kTimeout || how == Lost::kMoved};
   if (s.nack.active && r.spn == s.nack.spn) s.nack.in_flight = false;
   ++c.waiting;
   if (how == Lost::kRejected) {
@@ -123,8 +135,7 @@ void TxRole<Q, Io, Cc>::wake_blocked() {
         if (c.probe_nonce == 0)
           c.probe_nonce = mix64(c.params.entropy_seed ^ static_cast<std::uint64_t>(now_)) | 1;
         // Each time on the next path: one of them may be dead. [MR-9.2.5]
-        c.current_path = static_cast<std::uint8_t>(
-            c.current_path + 1U >= c.paths.size() ? 0 : c.current_path + 1U);
+        c.current_path = next_question_path(c);
         send_probe(c, c.current_path, s.params.peer_number, c.probe_nonce);
       }
       return false;
@@ -143,7 +154,8 @@ void TxRole<Q, Io, Cc>::settle(Conn& c, std::uint8_t path) {
   // No timer runs for FLUSHes alone, and a lost one would hold the path's block until there is data
   // again: once the data is resolved they have done their work and are abandoned. A silent path's
   // FLUSH is its question, which stays. [MR-3.5.2] [MR-7.4.4]
-  if (p.data_unresolved == 0 && !p.suspect) {
+  const bool silent = p.health.state == PathState::kSuspect && c.planes[c.plane_slots[path]].up();
+  if (p.data_unresolved == 0 && !silent) {
     p.seq.unresolved.clear();
     p.seq.floor = p.seq.next;
   }
@@ -155,7 +167,7 @@ void TxRole<Q, Io, Cc>::settle(Conn& c, std::uint8_t path) {
   if (p.draining && p.data_unresolved == 0) return try_port_change(c, path);
   update_open(c, path);
   // [MR-7.4.3] [MR-7.4.4]
-  if (p.data_unresolved != 0 || p.suspect) arm(c, path);
+  if (p.data_unresolved != 0 || !p.health.carries()) arm(c, path);
   if (c.resend_head != kNil || c.stream_head != kNil) list_conn(c);
 }
 
@@ -163,16 +175,19 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::update_open(Conn& c, std::uint8_t path) {
   const Path& p = c.paths[path];
   // [MR-8.1.1] [MR-2.3.5] [MR-9.2.4]
-  c.set_open(path, !p.draining && !p.suspect && p.inflight < p.cc.window &&
+  c.set_open(path, !p.draining && p.health.carries() && p.inflight < p.cc.window &&
                        p.seq.span() < PathWindow::kDataLimit);
 }
 
 template <typename Q, typename Io, typename Cc>
-Nanos TxRole<Q, Io, Cc>::deadline(const Conn& c, const Path& p) const {
-  const Nanos pto = p.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay,
-                                        c.params.handshake_rtt);
+Nanos TxRole<Q, Io, Cc>::deadline(const Conn& c, std::uint8_t path) const {
+  const Path& p = c.paths[path];
+  const unsigned slot = c.plane_slots[path];
+  if (!c.planes[slot].up()) return path == slot ? c.planes[slot].next : kNever;
+  if (p.health.asks()) return p.health.next;
+  const Nanos pto = probe_timeout(c, p);
   // [MR-7.4.6] [MR-7.5.2]
-  const unsigned shift = std::min<unsigned>(std::max(p.backoff, c.backoff), 16);
+  const unsigned shift = std::min<unsigned>(std::max(p.health.silences, c.backoff), 16);
   return p.last_progress + std::min(pto << shift, std::max(pto, config_.probe_timeout_max));
 }
 
@@ -181,7 +196,7 @@ Nanos TxRole<Q, Io, Cc>::deadline(const Conn& c, const Path& p) const {
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::arm(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];
-  Nanos at = deadline(c, p);
+  Nanos at = deadline(c, path);
   if (p.gap_since != kNever && p.data_unresolved != 0)
     at = std::min(at, p.gap_since + p.rtt.srtt() / 4);
   if (p.armed_at <= at) return;

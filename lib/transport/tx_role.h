@@ -29,6 +29,7 @@
 #include "transport/events.h"
 #include "transport/memory_table.h"
 #include "transport/tx_conn.h"
+#include "wire/net.h"
 #include "wire/packet.h"
 
 namespace metaroce {
@@ -40,6 +41,9 @@ struct TxCounters {
   std::uint64_t lost_packets = 0, spurious_packets = 0, rejected_packets = 0, timeouts = 0;
   std::uint64_t acked_packets = 0, acked_bytes = 0, completions = 0, epoch_changes = 0;
   std::uint64_t no_work = 0, no_block = 0, no_node = 0, no_buffer = 0;  // a pool was empty
+  std::uint64_t paths_failed = 0;  // third silence in a row, or never verified [MR-9.4.3]
+  std::uint64_t paths_mtu = 0;     // small probes answered, full-size ones not [MR-9.1.7]
+  std::uint64_t paths_returned = 0, planes_lost = 0, planes_returned = 0;  // [MR-9.5.1]
   std::uint64_t bad_submissions = 0;
 };
 
@@ -76,6 +80,9 @@ class TxRole {
 
   // One pass; returns packets sent. `budget` bounds them.
   std::uint32_t poll(Nanos now, std::uint32_t budget = 64);
+  // After poll(): when a connection that waits for nothing but the pacer may send again; kNever
+  // when there is none. Not later than `now` when the budget ended the pass.
+  [[nodiscard]] Nanos pacing_wake() const { return wake_; }
 
   [[nodiscard]] const TxCounters& counters() const { return counters_; }
   [[nodiscard]] TxCounters& counters() { return counters_; }
@@ -115,9 +122,6 @@ class TxRole {
   bool add_stream(const StreamParams& p);
   void stop_stream(SendStream& s, const Command& c);
   void remove_stream(SendStream& s);
-  void start_port_change(Conn& c, std::uint8_t path, std::uint16_t port);
-  void try_port_change(Conn& c, std::uint8_t path);
-  std::uint16_t draw_port(Conn& c, std::uint8_t path);
   bool any_busy_with_key(std::uint32_t key) const;
   bool any_busy_of_client(ClientId client) const;
   void result(const Command& c, bool ok);
@@ -136,13 +140,13 @@ class TxRole {
   void on_stream_ack(Conn& c, const StreamAck& a);
   void on_nack(Conn& c, std::uint8_t path, const NackInfo& n);
   void on_probe_reply(Conn& c, std::uint8_t path, const ProbeReplyInfo& r);
-  void apply_acked(Conn& c, Path& p, const SackVector& newly, Bytes& bytes);
+  void apply_acked(Conn& c, std::uint8_t path, const SackVector& newly, Bytes& bytes);
   bool apply_lost(Conn& c, std::uint8_t path, const SackVector& lost);
   void take_timers();
+  void on_timer(Conn& c, std::uint8_t path);
   void on_ripe_gap(Conn& c, std::uint8_t path);
   void on_timeout(Conn& c, std::uint8_t path);
-  void requeue_all(Conn& c, std::uint8_t path);
-  void heard(Conn& c, Path& p);
+  void heard(Conn& c, std::uint8_t path);
   // [MR-6.6.6]
   static WorkStatus final_status(wire::NackReason r) {
     switch (r) {
@@ -160,7 +164,9 @@ class TxRole {
   }
 
   // tx_recovery.h
-  enum class Lost : std::uint8_t { kGap, kTimeout, kRejected };
+  // kMoved: off a lost plane or a failed path, which says nothing about congestion.
+  enum class Lost : std::uint8_t { kGap, kTimeout, kRejected, kMoved };
+  bool requeue_all(Conn& c, std::uint8_t path, Lost how);  // false: no room for all
   bool resolve(Conn& c, std::uint8_t path, unsigned bit, Lost how);
   bool queue_resend(Conn& c, SendStream& s, std::uint8_t path, const TxRecord& r, Lost how);
   void append(std::uint32_t& head, std::uint32_t& tail, std::uint32_t node);
@@ -175,7 +181,58 @@ class TxRole {
   }
   void update_open(Conn& c, std::uint8_t path);
   void arm(Conn& c, std::uint8_t path);
-  [[nodiscard]] Nanos deadline(const Conn& c, const Path& p) const;
+  [[nodiscard]] Nanos deadline(const Conn& c, std::uint8_t path) const;
+  // Probe timeout of a path without back-off. The whole connection's round trips count too: a path
+  // that was quiet, or has no sample, does not know that queues have grown. [MR-7.4.1] [MR-7.2.4]
+  [[nodiscard]] Nanos probe_timeout(const Conn& c, const Path& p) const {
+    const Nanos all = c.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay,
+                                          c.params.handshake_rtt);
+    if (!p.rtt.valid()) return all;
+    return std::max(all,
+                    p.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay, 0));
+  }
+
+  // tx_paths.h
+  void fail_path(Conn& c, std::uint8_t path);
+  void ask_path(Conn& c, std::uint8_t path);
+  void on_path_reply(Conn& c, std::uint8_t path, const ProbeReplyInfo& r);
+  void path_returns(Conn& c, std::uint8_t path);
+  void peer_recovered(Conn& c);
+  void change_port(Conn& c, std::uint8_t path, std::uint16_t port);
+  void start_port_change(Conn& c, std::uint8_t path, std::uint16_t port);
+  void try_port_change(Conn& c, std::uint8_t path);
+  std::uint16_t draw_port(Conn& c, std::uint8_t path);
+  std::uint64_t fresh_nonce(Conn& c);
+  std::uint8_t next_question_path(const Conn& c) const;
+
+  // tx_active.h
+  [[nodiscard]] ActiveSetRule active_rule(const Conn& c) const {
+    return {c.cc.packet, config_.packets_per_path, c.params.n_planes, c.params.n_paths};
+  }
+  [[nodiscard]] bool hopeful(const Conn& c, unsigned path) const {
+    return c.paths[path].health.hopeful() && c.planes[c.plane_slots[path]].up();
+  }
+  void start_paths(Conn& c);
+  void verify_active(Conn& c);
+  void watch_window(Conn& c) {
+    if (c.cc.window > c.active.grow_above || c.cc.window < c.active.shrink_below) [[unlikely]]
+      resize_active(c, active_rule(c).choose(c.cc.window, c.active.paths));
+  }
+  void resize_active(Conn& c, const ActiveSet& to);
+  int window_of_plane(const Conn& c, unsigned path, bool widest) const;
+  void join_active(Conn& c, std::uint8_t path);
+
+  // tx_planes.h
+  void plane_progress(Conn& c, std::uint8_t path);
+  void check_planes(Conn& c);
+  [[nodiscard]] bool plane_is_at_work(const Conn& c, unsigned slot) const;
+  [[nodiscard]] bool plane_is_silent(const Conn& c, std::uint8_t path) const;
+  void lose_plane(Conn& c, unsigned slot);
+  void drain_plane(Conn& c, unsigned slot);
+  void ask_plane(Conn& c, unsigned slot);
+  void plane_returns(Conn& c, unsigned slot);
+  void on_port_state(Conn& c, const Command& k);
+  void hurry_plane(Conn& c, unsigned slot);
 
   // tx_transmit.h
   std::uint32_t transmit(std::uint32_t budget);
@@ -192,12 +249,45 @@ class TxRole {
                              std::uint32_t bytes, bool resend, PathSeq pseq);
   void send_flushes(Conn& c);
   bool send_flush(Conn& c, std::uint8_t path);
-  bool send_probe(Conn& c, std::uint8_t path, std::uint16_t stream, std::uint64_t nonce);
+  bool send_probe(Conn& c, std::uint8_t path, std::uint16_t stream, std::uint64_t nonce,
+                  wire::ProbeKind kind = wire::ProbeKind::kLiveness);
   void finish_packet(Conn& c, std::uint8_t path, std::uint8_t* header, std::uint32_t header_bytes,
                      const std::uint8_t* payload, std::uint32_t payload_bytes, std::uint32_t work);
-  bool take_tokens(Conn& c);
   void keep_alive();
+  // tx_pacing.h
+  static constexpr std::uint32_t kHintBurst = 4;            // packets
+  static constexpr Nanos kMaxStartRtt = 25 * kMicrosecond;  // [MR-8.2.8]
+  static constexpr Nanos kHintLife = 100 * kMicrosecond;    // and 2 srtt
+  bool may_send(Conn& c);
+  void charge(Conn& c, std::uint32_t bytes, bool resend);
+  void credit(Conn& c);
+  // Whole packets of the longest kind, with their headers.
+  [[nodiscard]] std::int64_t bucket(const Conn& c) const {
+    constexpr std::int64_t kHeaders =
+        wire::kEncap4Bytes +
+        sizeof(wire::Write);  // Many senders' bursts arrive together: under a hint they are short.
+    const std::uint32_t packets = c.hint_window == Conn::kNoHintWindow
+                                      ? config_.pacing_burst_packets
+                                      : std::min(config_.pacing_burst_packets, kHintBurst);
+    return std::int64_t{packets} * (c.params.payload_mtu + kHeaders) * 8000;
+  }
+  void start_pacing(Conn& c);
   void start_after_idle(Conn& c);
+  void note_hint(Conn& c, const PathAck& a, Nanos received_at);
+  void apply_hint(Conn& c);
+  void size_hint_window(Conn& c);
+  void lift_windows(Conn& c);
+  void pause(Conn& c, Mbps before, bool first);
+  [[nodiscard]] Nanos hint_trip(const Conn& c) const;
+  static Mbps rate_now(const Conn& c) {
+    return c.inflight > c.hint_window ? std::max<Mbps>(c.pace_rate - c.pace_rate / 8, 1)
+                                      : c.pace_rate;
+  }
+  // What waits besides `bytes` and `resends` that leave now. [MR-8.5.1]
+  static std::uint8_t demand(const Conn& c, std::uint32_t bytes, std::uint32_t resends) {
+    return static_cast<std::uint8_t>(std::bit_width(
+        c.backlog - bytes + std::uint64_t{c.waiting - resends} * c.params.payload_mtu));
+  }
 
   // tx_completion.h
   void finish_work(SendStream& s);
@@ -229,15 +319,20 @@ class TxRole {
   std::uint32_t conn_head_ = kNil, conn_tail_ = kNil;  // connections that may send
   std::uint32_t next_client_ = 0, next_alive_ = 0;
   int path_shift_;
+  Nanos wake_ = kNever;
   Nanos blocked_check_ = 0, alive_check_ = 0, removal_check_ = 0;
   TxCounters counters_;
 };
 
 }  // namespace metaroce
 
+#include "transport/tx_active.h"
 #include "transport/tx_commands.h"
 #include "transport/tx_completion.h"
 #include "transport/tx_feedback.h"
+#include "transport/tx_pacing.h"
+#include "transport/tx_paths.h"
+#include "transport/tx_planes.h"
 #include "transport/tx_probe.h"
 #include "transport/tx_recovery.h"
 #include "transport/tx_submissions.h"

@@ -29,8 +29,10 @@ std::uint32_t TxRole<Q, Io, Cc>::poll(Nanos now, std::uint32_t budget) {
 template <typename Q, typename Io, typename Cc>
 std::uint32_t TxRole<Q, Io, Cc>::transmit(std::uint32_t budget) {
   std::uint32_t sent = 0;
+  wake_ = kNever;
   const std::uint32_t last = conn_tail_;  // what is listed again meanwhile waits for the next pass
-  for (bool more = conn_head_ != kNil; more && sent < budget;) {
+  bool more = conn_head_ != kNil;
+  while (more && sent < budget) {
     Conn& c = conns_[conn_head_];
     more = conn_head_ != last;
     conn_head_ = c.next_in_list;
@@ -38,6 +40,7 @@ std::uint32_t TxRole<Q, Io, Cc>::transmit(std::uint32_t budget) {
     c.listed = false;
     sent += send_from(c, std::min(budget - sent, 32U));
   }
+  if (more) wake_ = now_;  // the budget ended first
   return sent;
 }
 
@@ -47,7 +50,7 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
   std::uint32_t sent = 0;
   Sent last = Sent::kYes;
   while (sent < budget && last == Sent::kYes) {
-    if (!take_tokens(c)) {
+    if (!may_send(c)) {
       last = Sent::kNoRoom;
       break;
     }
@@ -55,25 +58,13 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
     last = c.resend_head != kNil ? send_resend(c) : send_new(c);
     if (last == Sent::kYes) ++sent;
   }
+  if (last == Sent::kYes) wake_ = now_;
   if (last == Sent::kNothing) {
     if (c.flush_credit != 0) send_flushes(c);
   } else {
     list_conn(c);  // more to send, or room to wait for: looked at again next pass
   }
   return sent;
-}
-
-template <typename Q, typename Io, typename Cc>
-bool TxRole<Q, Io, Cc>::take_tokens(Conn& c) {
-  if (c.params.line_rate == 0) return true;
-  // [MR-8.1.4]
-  // Mb/s -> bytes per ns << 20: rate * 2^20 / 8000 ~ rate * 131.
-  const Nanos dt = std::min<Nanos>(now_ - c.tokens_at, kMillisecond);
-  c.tokens_at = now_;
-  const std::int64_t burst = std::int64_t{config_.pacing_burst_packets} * c.params.payload_mtu
-                             << 20;
-  c.tokens = std::min(burst, c.tokens + dt * static_cast<std::int64_t>(c.params.line_rate) * 131);
-  return c.tokens > 0;
 }
 
 template <typename Q, typename Io, typename Cc>
@@ -116,6 +107,8 @@ template <typename Q, typename Io, typename Cc>
 typename TxRole<Q, Io, Cc>::Sent TxRole<Q, Io, Cc>::send_new(Conn& c) {
   constexpr std::uint8_t kStreamRun = 16;
   while (c.stream_head != kNil) {
+    // [MR-8.2.5]
+    if (c.starting && c.start_room <= 0) return Sent::kNoRoom;
     const std::uint32_t slot = c.stream_head;
     SendStream& s = streams_[slot];
     const auto unlink = [&] {
@@ -162,15 +155,16 @@ typename TxRole<Q, Io, Cc>::Sent TxRole<Q, Io, Cc>::send_new(Conn& c) {
 template <typename Q, typename Io, typename Cc>
 int TxRole<Q, Io, Cc>::pick_path(Conn& c) {
   const std::uint32_t index = c.params.index.v;
-  if (c.run_left != 0 && c.path_open(c.current_path) &&
+  if (c.run_left != 0 && c.current_path < c.active_paths && c.path_open(c.current_path) &&
       io_.ready(ConnIndex{index}, c.plane_slots[c.current_path])) {
     --c.run_left;
     return c.current_path;
   }
-  const auto n = static_cast<unsigned>(c.paths.size());
+  const unsigned n = c.active_paths;  // [MR-9.1.6]
   unsigned at = c.current_path;
+  bool skipped = false;
   for (unsigned tries = 0; tries < n; ++tries) {
-    at = at + 1 == n ? 0 : at + 1;
+    at = at + 1 >= n ? 0 : at + 1;
     // Skip words without an open path at once.
     if (at % 64 == 0 && c.open_paths[at / 64] == 0) {
       const unsigned step = std::min(64U, n - at) - 1;
@@ -183,6 +177,7 @@ int TxRole<Q, Io, Cc>::pick_path(Conn& c) {
     Path& path = c.paths[p];
     if (path.cc.skip) {
       path.cc.skip = false;
+      skipped = true;
       continue;
     }
     if (!io_.ready(ConnIndex{index}, c.plane_slots[p])) continue;
@@ -191,14 +186,16 @@ int TxRole<Q, Io, Cc>::pick_path(Conn& c) {
     c.run_left = room >= 8 * c.cc.packet ? 3 : room >= 4 * c.cc.packet ? 1 : 0;
     return p;
   }
+  // Every open path sat out this rotation: nobody would ask again before the next event.
+  if (skipped) return pick_path(c);
   return -1;
 }
 
 // On the path that lost it; on another one when that is silent, full, or lost it twice. [MR-7.3.6]
 template <typename Q, typename Io, typename Cc>
 int TxRole<Q, Io, Cc>::pick_resend_path(Conn& c, const ResendNode& n) {
-  const bool same = !n.timed_out && n.losses < 2 && c.path_open(n.path) &&
-                    io_.ready(c.params.index, c.plane_slots[n.path]);
+  const bool same = !n.timed_out && n.losses < 2 && n.path < c.active_paths &&
+                    c.path_open(n.path) && io_.ready(c.params.index, c.plane_slots[n.path]);
   if (same) return n.path;
   int other = pick_path(c);
   if (other == n.path) {  // the rotation came by: one further, if there is one
@@ -206,10 +203,21 @@ int TxRole<Q, Io, Cc>::pick_resend_path(Conn& c, const ResendNode& n) {
     other = pick_path(c);
   }
   if (other >= 0) return other;
+  // No node is free, so no loss can be resolved, and windows stay full of lost packets: only
+  // sending what holds the nodes leads out.
+  if (nodes_.used() == nodes_.size()) [[unlikely]] {
+    for (unsigned i = 0; i < c.active_paths; ++i) {
+      const Path& p = c.paths[i];
+      if (p.health.carries() && p.seq.span() < PathWindow::kDataLimit &&  // a draining one, too
+          io_.ready(c.params.index, c.plane_slots[i]))
+        return static_cast<int>(i);
+    }
+  }
   // All windows closed: a resend may still use its own path when nothing is in flight there; when
   // every path is silent, that is the only way to learn that one lives again.
   Path& p = c.paths[n.path];
-  if (!p.draining && p.data_unresolved == 0 && p.seq.span() < PathWindow::kDataLimit &&
+  if (!p.draining && !p.health.asks() && c.planes[c.plane_slots[n.path]].up() &&
+      p.data_unresolved == 0 && p.seq.span() < PathWindow::kDataLimit &&
       io_.ready(c.params.index, c.plane_slots[n.path])) {
     return n.path;
   }
@@ -247,6 +255,8 @@ bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std
     return false;
   }
   if (p.data_unresolved == 0) p.last_progress = now_;
+  PlaneHealth& plane = c.planes[c.plane_slots[path]];
+  if (plane.unresolved++ == 0) plane.busy_since = now_;
   if (c.unresolved + c.waiting == 0) start_after_idle(c);
   // [MR-2.1.1] [MR-2.1.2] [MR-2.1.5] A resend takes a number like any other.
   const PathSeq pseq = p.seq.take();
@@ -257,11 +267,12 @@ bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std
       s.params.handle, spn, to_wire_time(now_).v, static_cast<std::uint16_t>(bytes + header),
       losses,          true};
   p.inflight += bytes + header;
+  c.inflight += bytes + header;
   ++p.data_unresolved;
   ++c.unresolved;
   p.dirty = true;
   if (p.inflight >= p.cc.window) p.cc.used_fully = true;
-  c.tokens -= std::int64_t{bytes + header} << 20;
+  charge(c, bytes + header, resend);
   c.last_sent = now_;
   if (c.flush_credit != 0) --c.flush_credit;
   ++p.counters.packets;
@@ -306,7 +317,7 @@ std::uint32_t TxRole<Q, Io, Cc>::write_header(std::uint8_t* out, Conn& c, std::u
   if (d.floor_delta == PathWindow::kDataLimit - 1) d.c.flags |= wire::kFlagAckReq;
   d.stream = s.params.peer_number;
   d.spn = spn.v;
-  d.demand = static_cast<std::uint8_t>(std::bit_width(c.backlog));
+  d.demand = resend ? demand(c, 0, 1) : demand(c, bytes, 0);
   d.msn = w.msn;
   // [MR-3.4.3]
   std::uint8_t op =

@@ -18,7 +18,16 @@ void TxRole<Q, Io, Cc>::keep_alive() {
     Conn& c = conns_[live_conns_[next_alive_++]];
     if (!c.open || c.failed) continue;
     const bool outstanding = c.unresolved + c.waiting != 0;
-    Nanos silent_since = outstanding         ? std::max(c.last_ack, c.outstanding_since)
+    // Work that waits for the first path that carries.
+    bool stalled = !outstanding && c.stream_head != kNil;
+    for (std::size_t i = 0; i < c.paths.size() && stalled; ++i)
+      stalled = !c.paths[i].health.carries();
+    if (!stalled)
+      c.stalled_since = 0;
+    else if (c.stalled_since == 0)
+      c.stalled_since = now_;
+    Nanos silent_since = stalled             ? std::max(c.stalled_since, c.last_ack)
+                         : outstanding       ? std::max(c.last_ack, c.outstanding_since)
                          : c.probe_sent != 0 ? c.probe_sent
                                              : now_;
     if (now_ - silent_since >= config_.dead_peer_timeout) {
@@ -31,13 +40,13 @@ void TxRole<Q, Io, Cc>::keep_alive() {
       tell_control(e);
       continue;
     }
-    if (!outstanding && config_.keepalive != 0 && now_ - c.last_ack >= config_.keepalive) {
+    if (!outstanding && !stalled && config_.keepalive != 0 &&
+        now_ - c.last_ack >= config_.keepalive) {
       if (c.probe_sent == 0) {
         c.probe_sent = now_;
         c.probe_nonce = mix64(c.params.entropy_seed ^ static_cast<std::uint64_t>(now_)) | 1;
       }
-      c.current_path = static_cast<std::uint8_t>(
-          c.current_path + 1U >= c.paths.size() ? 0 : c.current_path + 1U);
+      c.current_path = next_question_path(c);
       send_probe(c, c.current_path, 0xffff, c.probe_nonce);
     }
   }
@@ -51,8 +60,8 @@ template <typename Q, typename Io, typename Cc>
 const char* TxRole<Q, Io, Cc>::validate() const {
   for (const std::uint32_t index : live_conns_) {
     const Conn& c = conns_[index];
-    std::uint32_t unresolved = 0;
-    Bytes windows = 0;
+    std::uint32_t unresolved = 0, on_planes = 0;
+    Bytes windows = 0, inflight = 0;
     for (const Path& p : c.paths) {
       if (p.seq.span() > PathWindow::kLimit)
         return "path has more than 255 unresolved sequence numbers";
@@ -71,7 +80,18 @@ const char* TxRole<Q, Io, Cc>::validate() const {
       if (data != p.data_unresolved) return "count of data in flight differs from the records";
       unresolved += data;
       windows += p.cc.window;
+      inflight += p.inflight;
+      if (p.health.asks() && p.seq.span() != 0 && p.data_unresolved == 0)
+        return "path that carries nothing has unresolved sequence numbers";
+      if (!p.health.carries() && c.path_open(static_cast<std::uint8_t>(&p - c.paths.data())))
+        return "path that carries nothing is open to the scheduler";
     }
+    for (const PlaneHealth& h : c.planes) on_planes += h.unresolved;
+    if (on_planes != c.unresolved) return "planes' count of data in flight differs from the paths'";
+    if (c.active_paths == 0 || c.active_paths > c.paths.size())
+      return "active set is empty or longer than the connection's paths";
+    if (inflight != c.inflight)
+      return "connection's bytes in flight differ from the sum of its paths'";
     if (unresolved != c.unresolved)
       return "connection's count of data in flight differs from its paths'";
     if (windows != c.cc.window) return "connection's window differs from the sum of its paths'";
@@ -83,18 +103,10 @@ template <typename Q, typename Io, typename Cc>
 Mbps TxRole<Q, Io, Cc>::allowed_rate(ConnIndex index) const {
   const Conn* c = conn(index);
   if (c == nullptr) return 0;
-  Nanos srtt = c->params.handshake_rtt;
-  for (const Path& p : c->paths) srtt = std::max(srtt, p.rtt.srtt());
-  const std::int64_t window = c->cc.window * 8000 / std::max<Nanos>(srtt, 1);
-  return static_cast<Mbps>(std::min<std::int64_t>(window, c->params.line_rate));
-}
-
-// The first transmission with nothing else outstanding.
-template <typename Q, typename Io, typename Cc>
-void TxRole<Q, Io, Cc>::start_after_idle(Conn& c) {
-  c.outstanding_since = now_;
-  if (now_ - std::max(c.last_ack, c.last_sent) < config_.idle_restart) return;
-  for (Path& p : c.paths) Cc::restart(c.cc, p.cc);
+  const Nanos lowest = c->lowest_rtt.value();
+  const Nanos rtt = lowest != kNever ? lowest : std::max<Nanos>(c->params.handshake_rtt, 1);
+  const std::int64_t window = std::min(c->cc.window, c->hint_window) * 8000 / rtt;
+  return static_cast<Mbps>(std::min<std::int64_t>(window, c->pace_rate));
 }
 
 }  // namespace metaroce

@@ -222,6 +222,8 @@ enum class CtrlType : std::uint8_t {
   kStreamOpenRsp = 9,
   kStreamClose = 10,
   kStreamCloseRsp = 11,
+  kPortStatus = 12,
+  kPortStatusRsp = 13,
 };
 // [MR-3.9.1]
 struct Ctrl {

@@ -83,7 +83,7 @@ class Host {
         ip(address),
         queues(sizes),
         rx(config, queues, rx_io),
-        tx(config, limits, 64, queues, tx_io),
+        tx(config, limits, 256, queues, tx_io),
         timer(tx.timer_ids(), queues),
         tx_cq(4096),
         rx_cq(4096),

@@ -15,6 +15,7 @@ struct WorldOptions {
   Nanos delay = 5 * kMicrosecond;
   std::uint32_t gbps = 100;
   bool ordered = false, crc = false;
+  bool verified = true;  // paths were probed before; false: they are probed at open
   std::uint32_t initial_spn = 0xfffffff0U;  // wraps early
   bool pseq_wraps = false;                  // the first path's numbers wrap within 1,024 packets
   Nanos start = 1000;                       // of the clock
@@ -78,6 +79,7 @@ class World {
     p.line_rate = options.gbps * 1000;
     p.handshake_rtt = 2 * options.delay;
     p.crc = options.crc;
+    p.verified = options.verified;
     Command k;
     k.kind = CommandKind::kAddConn;
     k.conn = &p;

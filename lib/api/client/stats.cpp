@@ -26,6 +26,8 @@ metaroce_path_stats to_path(const abi::PathEntry& e) {
   p.path = e.path;
   p.plane = e.plane;
   p.active = e.active;
+  p.state = e.state;
+  p.fault = e.fault;
   p.udp_source_port = e.source_port;
   p.srtt_ns = e.srtt_ns;
   p.tx_packets = e.tx_packets;

@@ -312,6 +312,8 @@ void Session::stats(const abi::Request& r) {
     e.path = p.path;
     e.plane = p.plane;
     e.active = p.active ? 1 : 0;
+    e.state = static_cast<std::uint8_t>(p.state);
+    e.fault = static_cast<std::uint16_t>(p.fault);
     e.source_port = p.source_port;
     e.srtt_ns = p.srtt_ns;
     e.tx_packets = p.tx_packets;

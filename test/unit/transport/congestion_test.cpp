@@ -76,59 +76,93 @@ TEST_F(EcnAimdTest, start__within_the_maximum) {
   EXPECT_EQ(conn_.window, 1 << 20);
 }
 
-// [MR-8.3.1]
-TEST_F(EcnAimdTest, on_ack__grows_by_a_packet_over_the_paths_or_a_thirty_second) {
-  start(4);
-  const Bytes w = paths_[0].window;
-  round(0, 10, 0);
-  EXPECT_EQ(paths_[0].window, w) << "the window did not limit sending";
-  paths_[0].used_fully = true;
-  round(0, 10, 0);
-  EXPECT_EQ(paths_[0].window, w + std::max<Bytes>(4096 / 4, w / 32));
-  EXPECT_EQ(conn_.window, sum());
-  // Large: proportional.
+// [MR-8.3.1] Beyond what the allowed rate needs: a thirty-second per RTT, when it limited sending.
+TEST_F(EcnAimdTest, on_ack__grows_by_a_thirty_second_beyond_the_target) {
   config_.initial_window = 4 << 20;
   start(4);
+  const Bytes w = paths_[0].window;
+  round(0, 10, 0, w);
+  EXPECT_EQ(paths_[0].window, w) << "the window did not limit sending";
+  paths_[0].used_fully = true;
+  round(0, 10, 0, w);
+  EXPECT_EQ(paths_[0].window, w + w / 32);
+  EXPECT_EQ(conn_.window, sum());
+  conn_.hinted = true;
   paths_[1].used_fully = true;
-  round(1, 10, 0);
-  EXPECT_EQ(paths_[1].window, (1 << 20) + (1 << 15));
+  round(1, 10, 0, w);
+  EXPECT_EQ(paths_[1].window, w) << "the receiver said how much";
 }
 
-// A round ends when what was next at its start is acknowledged, not before.
+// [MR-8.3.12] Up to it: a quarter of what a clean path acknowledges, and not one byte further.
+TEST_F(EcnAimdTest, on_ack__grows_fast_up_to_the_target) {
+  start(2);
+  const Bytes w = paths_[0].window;
+  conn_.target = conn_.window + 2000;
+  round(0, 1, 0, 4096);
+  EXPECT_EQ(paths_[0].window, w + 1024);
+  round(1, 2, 1, 8192);  // one of two marked: the clean half counts, and the mark takes its part
+  EXPECT_EQ(paths_[1].window, w - 2048 + 1024);
+  for (int i = 0; i < 20; ++i) round(0, 1, 0, 4096);
+  EXPECT_EQ(conn_.window, conn_.target);
+  EXPECT_EQ(conn_.window, sum());
+}
+
+// [MR-8.3.12] A path that left the active set does not grow from what still comes back on it.
+TEST_F(EcnAimdTest, on_ack__a_path_without_window_stays_so) {
+  start(2);
+  EcnAimd::give(paths_[0], paths_[1]);
+  conn_.target = 10 * conn_.window;
+  round(0, 10, 0);
+  EXPECT_EQ(paths_[0].window, 0);
+}
+
+// [MR-8.3.13] The first answer of a start.
+TEST_F(EcnAimdTest, lift__to_what_the_rate_needs) {
+  config_.max_window = 300000;
+  start(2);
+  EcnAimd::lift(conn_, paths_[0], 120000);
+  EXPECT_EQ(paths_[0].window, 120000);
+  EcnAimd::lift(conn_, paths_[1], 1000);
+  EXPECT_EQ(paths_[1].window, 50000) << "never down";
+  EcnAimd::lift(conn_, paths_[1], 1 << 20);
+  EXPECT_EQ(conn_.window, 300000);
+  EXPECT_EQ(conn_.window, sum());
+}
+
+// [MR-8.4.15] A hint below the windows: in proportion, one packet at least.
+TEST_F(EcnAimdTest, scale__in_proportion) {
+  config_.initial_window = 400000;
+  start(2);
+  EcnAimd::scale(conn_, paths_[0], 100000, 400000);
+  EXPECT_EQ(paths_[0].window, 50000);
+  EcnAimd::scale(conn_, paths_[1], 1000, 400000);
+  EXPECT_EQ(paths_[1].window, 4096);
+  EXPECT_EQ(conn_.window, sum());
+}
+
+// A round of the loss rule ends when what was next at its start is acknowledged, not before.
 TEST_F(EcnAimdTest, on_ack__once_per_round) {
   start(1);
-  paths_[0].used_fully = true;
-  const Bytes w = paths_[0].window;
   EcnAimd::on_ack(conn_, paths_[0], 1000, 1, 0, PathSeq{99}, PathSeq{150});
-  EXPECT_EQ(paths_[0].window, w);
+  EXPECT_EQ(paths_[0].round_end, PathSeq{100});
   EcnAimd::on_ack(conn_, paths_[0], 1000, 1, 0, PathSeq{100}, PathSeq{150});
-  EXPECT_GT(paths_[0].window, w);
   EXPECT_EQ(paths_[0].round_end, PathSeq{150});
 }
 
-// [MR-8.3.3] [MR-8.3.4] [MR-8.3.5] DCTCP: with everything marked alpha goes to 1 and the window
-// halves.
-TEST_F(EcnAimdTest, on_ack__ce_reduces_by_alpha) {
-  config_.initial_window = 32 << 20;
+// [MR-8.3.3] [MR-8.3.4] [MR-8.3.5] Half a packet for each marked one, at once: over an RTT of which
+// a fraction F is marked that is W x F / 2.
+TEST_F(EcnAimdTest, on_ack__each_mark_takes_half_a_packet) {
+  config_.initial_window = 800 * 4096;
   start(2);
-  Bytes w = paths_[0].window;
-  round(0, 100, 100);
+  const Bytes w = paths_[0].window;
+  EcnAimd::on_ack(conn_, paths_[0], 10 * 4096, 10, 10, PathSeq{1}, PathSeq{150});
   EXPECT_TRUE(paths_[0].skip);
-  EXPECT_EQ(paths_[0].alpha_1024, 64U);  // 1024 / 16
-  EXPECT_EQ(paths_[0].window, w - w * 64 / 2048);
-  for (int i = 0; i < 200; ++i) {
-    paths_[0].window += (32 << 20) - conn_.window;  // keep it large
-    conn_.window = 32 << 20;
-    round(0, 100, 100);
-  }
-  EXPECT_GE(paths_[0].alpha_1024, 1005U);
-  w = paths_[0].window;
-  round(0, 100, 100);
-  EXPECT_NEAR(static_cast<double>(paths_[0].window) / static_cast<double>(w), 0.5, 0.02);
+  EXPECT_EQ(paths_[0].window, w - 10 * 2048);
+  EXPECT_EQ(paths_[1].window, w) << "the other path is not concerned";
+  for (int i = 0; i < 39; ++i)
+    EcnAimd::on_ack(conn_, paths_[0], 10 * 4096, 10, 10, PathSeq{1}, PathSeq{150});
+  EXPECT_EQ(paths_[0].window, w / 2) << "everything marked for an RTT halves";
   EXPECT_EQ(conn_.window, sum());
-  // Quiet rounds let alpha decay.
-  for (int i = 0; i < 100; ++i) round(0, 100, 0);
-  EXPECT_LE(paths_[0].alpha_1024, 15U);
 }
 
 // [MR-8.3.7] [MR-8.3.9]
@@ -175,6 +209,51 @@ TEST_F(EcnAimdTest, restart__takes_back_growth_not_reduction) {
   EXPECT_EQ(paths_[0].window, initial - 4096);
   EXPECT_EQ(paths_[1].window, initial);
   EXPECT_EQ(conn_.window, sum());
+}
+
+// [MR-9.4.6] A path that failed returns with one packet and doubles per RTT to what it had.
+TEST_F(EcnAimdTest, close__doubles_back) {
+  start(4);
+  EcnAimd::Path& p = paths_[1];
+  const Bytes before = p.window;
+  EcnAimd::close(conn_, p, before);
+  EXPECT_EQ(p.window, conn_.packet);
+  EXPECT_EQ(conn_.window, sum());
+  for (Bytes want = 2 * conn_.packet; want < before; want *= 2) {
+    round(1, 10, 0, p.window);  // all of it acknowledged
+    EXPECT_EQ(p.window, want);
+  }
+  round(1, 10, 0, p.window);
+  EXPECT_EQ(p.window, before);
+  EXPECT_EQ(conn_.window, sum());
+}
+
+TEST_F(EcnAimdTest, close__congestion_ends_the_doubling) {
+  start(4);
+  EcnAimd::Path& p = paths_[1];
+  EcnAimd::close(conn_, p, p.window);
+  p.used_fully = true;
+  round(1, 10, 10);
+  p.used_fully = true;
+  round(1, 10, 0);
+  EXPECT_LT(p.window, 2 * conn_.packet);
+}
+
+// [MR-9.1.6] [MR-8.3.2] Joining and leaving keep the sum.
+TEST_F(EcnAimdTest, share_and_give__keep_the_sum) {
+  start(2);
+  paths_.emplace_back();
+  const Bytes whole = conn_.window;
+  EcnAimd::share(conn_, paths_[0], paths_[2]);
+  EXPECT_GE(paths_[2].window, conn_.packet);
+  EXPECT_EQ(conn_.window, whole);
+  EXPECT_EQ(sum(), whole);
+  EcnAimd::give(paths_[2], paths_[1]);
+  EXPECT_EQ(paths_[2].window, 0);
+  EXPECT_EQ(sum(), whole);
+  EcnAimd::on_loss(conn_, paths_[2], 5000);  // it drains: no window to take from
+  EXPECT_EQ(paths_[2].window, 0);
+  EXPECT_EQ(sum(), conn_.window);
 }
 
 }  // namespace

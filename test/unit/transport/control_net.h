@@ -38,6 +38,7 @@ class FakeGroup final : public GroupPort {
   std::map<StreamHandle, StreamParams> params;  // of each stream ever installed
   std::map<std::uint32_t, ConnParams> conn_params;
   std::vector<Command> peer_addresses;  // every kPeerAddress
+  std::vector<Command> port_states;     // every kPortState
   std::size_t capacity = 4;
   bool drains = true;            // kDrainStream is answered at once
   std::set<CommandKind> refuse;  // answered with ok = false by RX
@@ -148,6 +149,10 @@ class FakeGroup final : public GroupPort {
       case CommandKind::kPeerAddress:
         EXPECT_TRUE(!is_rx && s.conns.contains(c.id));
         peer_addresses.push_back(c);
+        break;
+      case CommandKind::kPortState:
+        EXPECT_TRUE(!is_rx && s.conns.contains(c.id));
+        port_states.push_back(c);
         break;
       case CommandKind::kChangePort:
         break;

@@ -96,7 +96,7 @@ TEST(Review, probe_reply__opens_the_path) {
   const auto stuck = [&] {
     const auto* c = p.w.a.tx.conn(ConnIndex{1});
     return p.w.a.sent_completions.size() == 1 && c->unresolved == 0 && c->waiting == 0 &&
-           !c->paths[0].suspect && c->paths[0].counters.timeouts != 0;
+           c->paths[0].health.carries() && c->paths[0].counters.timeouts != 0;
   };
   ASSERT_TRUE(p.w.run_until(stuck, 500 * kMillisecond));
   p.w.ba.drop_if = nullptr;

@@ -41,5 +41,21 @@ TEST(Rtt, probe_timeout__floor_granularity_and_fallback) {
   EXPECT_EQ(r.probe_timeout(200 * kMicrosecond, 25, 100), 200 * kMicrosecond);
 }
 
+// [MR-8.4.15] A queue does not raise it; a longer route does, when two windows have passed.
+TEST(LowestRtt, forgets_after_two_windows) {
+  LowestRtt r;
+  EXPECT_EQ(r.value(), kNever);
+  Nanos now = kMillisecond;
+  r.sample(8000, now);
+  for (int k = 0; k < 90; ++k) r.sample(20000, now += kMillisecond);
+  EXPECT_EQ(r.value(), 8000);
+  for (int k = 0; k < 90; ++k) r.sample(20000, now += kMillisecond);
+  EXPECT_EQ(r.value(), 8000);
+  for (int k = 0; k < 90; ++k) r.sample(20000, now += kMillisecond);
+  EXPECT_EQ(r.value(), 20000);
+  r.sample(9000, now += kSecond);
+  EXPECT_EQ(r.value(), 9000);
+}
+
 }  // namespace
 }  // namespace metaroce

@@ -32,7 +32,8 @@ TEST(TimerWheel, poll__agrees_with_a_map) {
           continue;
         }
         // In the past, close, within a round, many rounds away.
-        constexpr Nanos kSpans[] = {kTick, 20 * kTick, 1024 * kTick, 5000 * kTick};
+        constexpr Nanos kSpans[] = {kTick, 20 * kTick, TimerWheel::kSlots * kTick,
+                                    5 * TimerWheel::kSlots * kTick};
         const Nanos span = kSpans[rng.below(4)];
         const Nanos deadline =
             now - kTick + static_cast<Nanos>(rng.next() % static_cast<std::uint64_t>(span));
@@ -40,7 +41,8 @@ TEST(TimerWheel, poll__agrees_with_a_map) {
         model[id] = deadline;
       }
       // A busy loop, a slow one, a host that slept for more than a round.
-      constexpr Nanos kSteps[] = {kTick / 10, 3 * kTick, 100 * kTick, 3000 * kTick};
+      constexpr Nanos kSteps[] = {kTick / 10, 3 * kTick, 100 * kTick,
+                                  3 * TimerWheel::kSlots * kTick};
       now += static_cast<Nanos>(rng.next() %
                                 static_cast<std::uint64_t>(
                                     kSteps[rng.below(100) < 97 ? rng.below(2) : 2 + rng.below(2)]));

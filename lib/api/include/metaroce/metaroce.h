@@ -182,9 +182,21 @@ struct metaroce_event {
 METAROCE_API int metaroce_next_event(struct metaroce_context* ctx, struct metaroce_event* out);
 
 /* Statistics, sums since start. Fill up to n entries, return how many exist. */
+enum metaroce_path_state {
+  METAROCE_PATH_NEW = 0,     /* never proven with a full-size probe */
+  METAROCE_PATH_ACTIVE = 1,  /* fit to carry data; `active`: and chosen to */
+  METAROCE_PATH_SUSPECT = 2, /* silent, or its plane is */
+  METAROCE_PATH_FAILED = 3,  /* silent three times in a row */
+  METAROCE_PATH_PROBING = 4  /* failed, and asked on new source ports */
+};
+enum metaroce_path_fault {
+  METAROCE_PATH_FAULT_NONE = 0,
+  METAROCE_PATH_FAULT_SILENT = 1, /* nothing comes back */
+  METAROCE_PATH_FAULT_MTU = 2     /* small packets pass, full-size ones do not */
+};
 struct metaroce_path_stats {
-  uint8_t path, plane, active, reserved;
-  uint16_t udp_source_port, reserved1;
+  uint8_t path, plane, active, state; /* enum metaroce_path_state */
+  uint16_t udp_source_port, fault;    /* enum metaroce_path_fault */
   uint32_t srtt_ns;
   uint64_t tx_packets, tx_bytes, rtx_packets, lost_packets, spurious_packets;
   uint64_t rx_packets, rx_bytes, rx_out_of_order, rx_late, rx_ce;

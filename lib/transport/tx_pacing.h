@@ -1,0 +1,174 @@
+// TX role: how fast a connection sends, besides its windows: the pacer, the start, rate hints.
+//
+// Pacer: a token bucket filled when it is looked at. [MR-8.1.4] Tokens are Mb/s x ns, 1/8000 byte,
+// so nothing is rounded and nothing divided per packet; a connection out of tokens computes once
+// when it has one again (`pace_at`). Packets are charged with their Ethernet, IP and UDP headers:
+// line rates and hints are rates of the link.
+//
+// Start: until something answers, no more new data leaves than the initial window. [MR-8.2.5]
+// Nothing is resent before the first answer except after a probe timeout, because only
+// acknowledgments show gaps. [MR-8.2.7]
+//
+// Hint: the rate is min(line rate, hint). A fall makes the sender pause until what left too fast
+// has passed; while more is in flight than the hint sends within the lowest RTT and a slack, it
+// paces at 7/8 of the hint, so that a queue drains instead of being kept full at the right rate.
+// With srtt in its place the queue would justify itself. Rejected: a hard limit on what is in
+// flight. Lost packets count until a successor shows the gap, and with the limit reached there is
+// none: after a cold incast of 63 the link idled for 130 us. ECN and loss act on the windows as
+// ever. [MR-8.4.6] [MR-8.4.7]
+#pragma once
+
+#include "transport/tx_role.h"
+
+namespace metaroce {
+
+template <typename Q, typename Io, typename Cc>
+bool TxRole<Q, Io, Cc>::may_send(Conn& c) {
+  if (now_ >= c.hint.next_expiry()) apply_hint(c);
+  if (c.pace_rate == 0) return true;
+  if (now_ < c.pace_at) {
+    wake_ = std::min(wake_, c.pace_at);
+    return false;
+  }
+  if (c.flush_on_resume) {
+    c.flush_on_resume = false;
+    send_flushes(c);
+  }
+  credit(c);
+  if (c.tokens > 0) return true;
+  // A hint that expires first lets it go at the line rate.
+  c.pace_at = std::min(now_ - c.tokens / std::int64_t{rate_now(c)} + 1, c.hint.next_expiry());
+  wake_ = std::min(wake_, c.pace_at);
+  return false;
+}
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::credit(Conn& c) {
+  if (now_ <= c.tokens_at) return;
+  const Nanos dt = std::min<Nanos>(now_ - c.tokens_at, kSecond);  // bounds the product
+  c.tokens_at = now_;
+  c.tokens = std::min(bucket(c), c.tokens + dt * std::int64_t{rate_now(c)});
+}
+
+// [MR-8.1.6]
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::charge(Conn& c, std::uint32_t bytes, bool resend) {
+  if (c.starting && !resend) c.start_room -= bytes;
+  if (c.pace_rate == 0) return;
+  const bool v6 = c.params.planes[0].peer.v6;
+  c.tokens -= std::int64_t{bytes + (v6 ? wire::kEncap6Bytes : wire::kEncap4Bytes)} * 8000;
+}
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::start_pacing(Conn& c) {
+  c.start_room = c.cc.window;
+  c.pace_rate = c.params.line_rate;
+  c.tokens = bucket(c);
+  c.tokens_at = now_;
+}
+
+// The first transmission with nothing else outstanding.
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::start_after_idle(Conn& c) {
+  c.outstanding_since = now_;
+  if (now_ - std::max(c.last_ack, c.last_sent) < config_.idle_restart) return;
+  // [MR-8.2.3] The window that the hint allows is in force already; W_c must not be below.
+  const Bytes hinted = c.hint.total() != 0 ? c.hint_window : 0;
+  // The set of paths goes back first: those that leave give their windows to those that stay.
+  if (hinted != 0)
+    resize_active(c, active_rule(c).choose(hinted, 0));
+  else if (c.active.paths > c.start_paths)
+    resize_active(c, active_rule(c).with(c.start_paths));
+  for (unsigned i = 0; i < c.active_paths; ++i) {
+    Path& p = c.paths[i];
+    if (hinted != 0)
+      Cc::restart_at(c.cc, p.cc, hinted);
+    else
+      Cc::restart(c.cc, p.cc);
+    update_open(c, static_cast<std::uint8_t>(i));
+  }
+  watch_window(c);
+  c.starting = true;
+  c.start_room = c.cc.window;
+}
+
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::note_hint(Conn& c, const PathAck& a, Nanos received_at) {
+  if (!config_.rate_hints || a.hint_path >= c.paths.size()) return;
+  // Of the whole connection: a path without a sample does not know of a long queue.
+  const Nanos srtt = c.rtt.valid() ? c.rtt.srtt() : c.params.handshake_rtt;
+  if (c.hint.on_ack(c.plane_slots[a.hint_path], a, now_, received_at + 2 * srtt + kHintLife))
+    apply_hint(c);
+  else
+    size_hint_window(c);
+}
+
+// The hint changed or expired.
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::apply_hint(Conn& c) {
+  c.hint.update(now_, c.params.n_planes, c.params.line_rate);
+  credit(c);  // at the old rate up to here
+  const Mbps hint = c.hint.total(), before = c.pace_rate;
+  const bool first = c.hint_window == Conn::kNoHintWindow;
+  c.pace_rate = c.params.line_rate;
+  if (hint == 0 || c.tokens_at <= now_) c.pace_at = 0;  // who waits for a token computes again
+  if (hint == 0) c.tokens_at = std::min(c.tokens_at, now_);
+  if (hint != 0 && (c.pace_rate == 0 || hint < c.pace_rate)) c.pace_rate = hint;  // [MR-8.4.13]
+  size_hint_window(c);
+  if (hint == 0) return;
+  c.tokens = std::min(c.tokens, first ? 1 : bucket(c));
+  if (c.inflight > c.hint_window && (before == 0 || c.pace_rate < before)) pause(c, before, first);
+}
+
+// What left at the old rate within the last round trip is on its way: wait for that much of it to
+// pass. Behind it go FLUSHes, once: the first window is where losses have no successor. [MR-8.4.15]
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::pause(Conn& c, Mbps before, bool first) {
+  const Nanos trip = hint_trip(c);
+  const Nanos wait = before == 0 ? trip : trip * (before - c.pace_rate) / before;
+  c.pace_at = std::max(c.pace_at, now_ + wait);
+  c.tokens_at = c.pace_at;  // the pause earns nothing
+  c.flush_on_resume |= first;
+}
+
+template <typename Q, typename Io, typename Cc>
+Nanos TxRole<Q, Io, Cc>::hint_trip(const Conn& c) const {
+  const Nanos lowest = c.lowest_rtt.value();
+  const Nanos rtt =
+      lowest != kNever ? lowest : std::min<Nanos>(c.params.handshake_rtt, kMaxStartRtt);
+  return rtt + config_.hint_window_slack;
+}
+
+// [MR-8.4.15]
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::size_hint_window(Conn& c) {
+  // Two packets always: fewer would wait for a delayed ACK.
+  const Bytes least = 2 * Bytes{c.cc.packet};
+  const Nanos trip = hint_trip(c);
+  c.cc.hinted = c.hint.total() != 0;
+  // Under a hint the windows follow the round trip as it is, so that pacing, not they, drains a
+  // queue: a sender that falls silent meanwhile loses its share.
+  const Nanos window_trip = c.cc.hinted ? std::clamp(c.rtt.srtt(), trip, 8 * trip) : trip;
+  c.cc.target = std::max<Bytes>(Bytes{c.pace_rate} * window_trip / 8000, least);
+  c.hint_window =
+      c.cc.hinted ? std::max<Bytes>(Bytes{c.pace_rate} * trip / 8000, least) : Conn::kNoHintWindow;
+  if (c.cc.hinted && c.cc.window > c.cc.target + c.cc.target / 4) {
+    const Bytes whole = c.cc.window;
+    for (unsigned i = 0; i < c.active_paths; ++i)
+      Cc::scale(c.cc, c.paths[i].cc, c.cc.target, whole);
+    for (unsigned i = 0; i < c.active_paths; ++i) update_open(c, static_cast<std::uint8_t>(i));
+    watch_window(c);
+  }
+}
+
+// The first answer of a start: the windows become what the allowed rate needs.
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::lift_windows(Conn& c) {
+  for (unsigned i = 0; i < c.active_paths; ++i) {
+    Cc::lift(c.cc, c.paths[i].cc, c.cc.target / c.active_paths);
+    update_open(c, static_cast<std::uint8_t>(i));
+  }
+  watch_window(c);
+}
+
+}  // namespace metaroce
