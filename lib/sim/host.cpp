@@ -65,6 +65,8 @@ SimHost::SimHost(std::uint16_t id, const Scenario& scenario, const HostSizes& si
       sends_(std::bit_ceil(std::max(64U, sizes.work_requests))),
       receives_(std::bit_ceil(std::max(64U, sizes.receives))) {
   rx_io_.peers.resize(config_.max_connections);
+  for (std::uint8_t p = 0; p < scenario.fabric.planes; ++p)
+    rx_.set_port(PlaneId{p}, PlaneId{p}, port_rate(scenario, id, p));
   CqParams cq;
   cq.client = kClient;
   cq.ring = tx_cq_.producer();

@@ -69,9 +69,8 @@ void World::build() {
     sizes[s.src].work_requests += std::min(s.flows, s.send_depth);
     sizes[s.dst].receives += s.receive_depth;
   }
-  const std::uint32_t planes = scenario_.fabric.planes;
   for (std::uint32_t h = 0; h < n; ++h) {
-    sizes[h].paths = planes * scenario_.transport.paths_per_plane;
+    sizes[h].paths = paths();
     sizes[h].work_requests = std::min(sizes[h].work_requests, 1U << 14);
     hosts_.push_back(std::make_unique<SimHost>(static_cast<std::uint16_t>(h), scenario_, sizes[h],
                                                net_, arena_.bytes(), kPd));
@@ -95,6 +94,12 @@ void World::build() {
   probes_.begin(conn_of_);
 }
 
+// Of a connection, as a handshake would agree on them. [MR-9.1.1]
+std::uint32_t World::paths() const {
+  const std::uint32_t planes = scenario_.fabric.planes;
+  return planes * std::min(scenario_.transport.paths_per_plane, 256U / planes);
+}
+
 // Unloaded round trip of a full data packet and its acknowledgment: h links each way.
 Nanos World::base_rtt(std::uint16_t a, std::uint16_t b) {
   constexpr std::uint32_t kAckBytes = 110;
@@ -111,7 +116,7 @@ bool World::connect(std::uint16_t a, std::uint16_t b) {
     p[i].index = ConnIndex{next_conn_[host[i]]++};
     p[i].own_port = p[i].peer_port = scenario_.transport.base_udp_port;
     p[i].n_planes = planes;
-    p[i].n_paths = static_cast<std::uint16_t>(planes * scenario_.transport.paths_per_plane);
+    p[i].n_paths = static_cast<std::uint16_t>(paths());
     for (std::uint8_t k = 0; k < planes; ++k)
       p[i].planes[k] =
           PlanePair{PlaneId{k}, host_address(host[i], k), host_address(host[1 - i], k)};

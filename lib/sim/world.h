@@ -35,6 +35,7 @@ class World {
   void build();
   bool connect(std::uint16_t a, std::uint16_t b);
   bool open(FlowDriver::Stream& s);
+  [[nodiscard]] std::uint32_t paths() const;
   [[nodiscard]] Nanos base_rtt(std::uint16_t a, std::uint16_t b);
   std::uint32_t conn_index(std::uint16_t a, std::uint16_t b) const {
     return conn_of_[std::size_t{a} * workload_.hosts + b];

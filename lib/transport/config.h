@@ -10,8 +10,8 @@ namespace metaroce {
 
 struct TransportConfig {
   // Paths and packets.
-  std::uint32_t paths_per_plane = 4;
-  std::uint32_t packets_per_path = 4;  // of window, for each path that carries data; 0 = all do
+  std::uint32_t paths_per_plane = 32;
+  std::uint32_t packets_per_path = 2;  // of window, for each path that carries data; 0 = all do
   std::uint32_t payload_mtu = 4096;    // bytes of payload per DATA packet
   std::uint16_t base_udp_port = 47910;
   std::uint16_t source_port_min = 49152, source_port_max = 65535;
@@ -30,7 +30,7 @@ struct TransportConfig {
   // Loss recovery.
   Nanos probe_timeout_floor = 200 * kMicrosecond;
   Nanos probe_timeout_max = 64 * kMillisecond;
-  Nanos max_ack_delay = 25 * kMicrosecond;
+  Nanos max_ack_delay = kMicrosecond;
   std::uint32_t ack_every_packets = 8;
   std::uint32_t retry_limit = 16;  // gap-declared losses of one packet
   Nanos dead_peer_timeout = 4 * kSecond;

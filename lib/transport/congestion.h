@@ -121,6 +121,7 @@ class EcnAimd {
     shrink(c, p, lost);
   }
   // What a start's first answer allows: all that the rate sends within an RTT, at once.
+  // [MR-8.3.13]
   static Bytes lift(Conn& c, Path& p, Bytes each) {
     if (p.window < each)
       resize(c, p, std::min(each, p.window + std::max<Bytes>(c.max - c.window, 0)));

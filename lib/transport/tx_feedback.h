@@ -326,6 +326,7 @@ void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   ++p.counters.timeouts;
   if (plane_is_silent(c, path)) return lose_plane(c, c.plane_slots[path]);
   // One step per silence that was waited for, not one for each path that waited. [MR-7.5.2]
+  // [MR-7.5.6]
   if (now_ - c.last_ack > p.rtt.srtt() && now_ >= c.backoff_until && c.backoff < 16) {
     ++c.backoff;
     c.backoff_until = now_ + std::min(probe_timeout(c, p) << c.backoff, config_.probe_timeout_max);

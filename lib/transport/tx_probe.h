@@ -13,7 +13,7 @@ bool TxRole<Q, Io, Cc>::send_flushes(Conn& c) {
   for (unsigned i = 0; i < c.paths.size(); ++i) {
     // [MR-7.6.4]
     if (!c.paths[i].dirty || c.paths[i].data_unresolved == 0) continue;
-    if (!io_.ready(c.params.index, c.plane_slots[i])) return false;
+    if (!io_.ready(c.params.index, c.plane_slots[i])) return false;  // [MR-7.6.6]
     send_flush(c, static_cast<std::uint8_t>(i));
   }
   c.sent_since_flush = 0;

@@ -184,6 +184,7 @@ class TxRole {
   [[nodiscard]] Nanos deadline(const Conn& c, std::uint8_t path) const;
   // Probe timeout of a path without back-off. The whole connection's round trips count too: a path
   // that was quiet, or has no sample, does not know that queues have grown. [MR-7.4.1] [MR-7.2.4]
+  // [MR-7.2.5]
   [[nodiscard]] Nanos probe_timeout(const Conn& c, const Path& p) const {
     const Nanos all = c.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay,
                                           c.params.handshake_rtt);
