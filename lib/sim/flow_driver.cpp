@@ -70,7 +70,7 @@ FlowDriver::FlowDriver(const Workload& workload, const Ledger& ledger)
 
 void FlowDriver::broke(std::uint32_t flow, const char* rule) {
   if (violation_.empty())
-    violation_ = "flow " + std::to_string(workload_.flows[flow].id) + ": " + rule;
+    violation_ = "flow " + std::to_string(workload_.flows[flow].id + 1) + ": " + rule;
 }
 
 void FlowDriver::post_receives(Stream& s, SimHost& host) {

@@ -9,7 +9,6 @@ namespace {
 
 constexpr std::uint32_t kNoConn = 0xffffffff;
 constexpr std::uint32_t kPd = 1;
-constexpr std::uint64_t kValidateEvery = 64;  // polls
 
 // Links between two hosts.
 std::uint32_t distance(const fabric::FabricConfig& c, std::uint32_t a, std::uint32_t b) {
@@ -47,7 +46,8 @@ World::World(const Scenario& scenario, const Workload& workload)
       net_(scenario.fabric, mix64(scenario.seed), static_cast<std::uint16_t>(workload.hosts),
            scenario.host, ledger_, arena_.data()),
       driver_(workload, ledger_),
-      probes_(scenario, workload, net_, hosts_, origin_) {
+      probes_(scenario, workload, net_, hosts_, origin_),
+      until_validate_(std::max(1U, scenario.host.validate_every)) {
   if (arena_.data() == nullptr) {
     error_ = "cannot reserve address space for the workload's bytes";
     return;
@@ -167,28 +167,36 @@ void World::on_poll(const fabric::Event& e) {
   SimHost& host = *hosts_[e.a];
   const Nanos now = net_.now();
   host.poll(now);
-  ++polls_;
-  if (host.fault != Ledger::Fault::kNone) {
-    violate("host " + std::to_string(e.a) + ", flow " +
-            std::to_string(workload_.flows[host.fault_flow].id) + ": " + Ledger::text(host.fault));
-    host.fault = Ledger::Fault::kNone;
-  }
-  for (const TxToControl& t : host.events) {
-    if (t.kind == TxToControlKind::kConnFailed || t.kind == TxToControlKind::kStreamFailed)
-      violate("host " + std::to_string(e.a) + ": a connection or stream failed, status " +
-              std::to_string(t.status));
-  }
-  host.events.clear();
+  note_faults(host);
   const std::uint32_t done = driver_.done();
   driver_.take(host, now, hosts_, ready_);
   if (driver_.done() != done) probes_.flow_done(now);
+  if (!driver_.violation().empty()) [[unlikely]]
+    violate(driver_.violation());
   for (const std::uint32_t f : ready_) plan(f);
   ready_.clear();
-  if (polls_ % kValidateEvery == 0) {
+  if (--until_validate_ == 0) {
+    until_validate_ = std::max(1U, scenario_.host.validate_every);
     if (const char* broken = host.tx().validate())
       violate("host " + std::to_string(e.a) + ": " + broken);
   }
   net_.wake(static_cast<std::uint16_t>(e.a), host.next_poll(now) * kPicosPerNano);
+}
+
+// What a poll left behind: broken rules of placement, failures.
+void World::note_faults(SimHost& host) {
+  if (host.fault != Ledger::Fault::kNone) [[unlikely]] {
+    violate("host " + std::to_string(host.id()) + ", flow " +
+            std::to_string(workload_.flows[host.fault_flow].id + 1) + ": " +
+            Ledger::text(host.fault));
+    host.fault = Ledger::Fault::kNone;
+  }
+  for (const TxToControl& t : host.events) {
+    if (t.kind == TxToControlKind::kConnFailed || t.kind == TxToControlKind::kStreamFailed)
+      violate("host " + std::to_string(host.id()) + ": a connection or stream failed, status " +
+              std::to_string(t.status));
+  }
+  host.events.clear();
 }
 
 void World::violate(const std::string& text) {
@@ -197,62 +205,86 @@ void World::violate(const std::string& text) {
     violations_.push_back("at " + std::to_string(net_.now() - origin_) + " ns: " + text);
 }
 
-// Every 2^16 events: limits, progress, a request to stop. False ends the run.
-bool World::check(const RunHooks& hooks, std::uint64_t events) {
+// Every few milliseconds of this machine's time: whoever watches, a request to stop, progress.
+void World::check(const RunHooks& hooks) {
   const Nanos now = net_.now();
   if (hooks.progress) {
-    hooks.progress(RunProgress{now - origin_, events, net_.counters().delivered, driver_.done(),
+    hooks.progress(RunProgress{now - origin_, events_, net_.counters().delivered, driver_.done(),
                                static_cast<std::uint32_t>(workload_.flows.size())});
   }
-  if (hooks.stop != nullptr && hooks.stop->load(std::memory_order_relaxed) != 0) {
+  if (hooks.stop != nullptr && hooks.stop->load(std::memory_order_relaxed) != 0)
     outcome_ = Outcome::kStopped;
-  } else if (now - origin_ > scenario_.limits.time) {
-    outcome_ = Outcome::kTimeLimit;
-  } else if (events > scenario_.limits.events) {
-    outcome_ = Outcome::kEventLimit;
-  } else {
-    if (driver_.running() != 0 &&
-        now - std::max(driver_.last_progress(), origin_) > scenario_.limits.progress)
-      violate("no flow made progress for " + std::to_string(scenario_.limits.progress) + " ns");
-    return true;
+  if (driver_.running() != 0 &&
+      now - std::max(driver_.last_progress(), origin_) > scenario_.limits.progress)
+    violate("no flow made progress for " + std::to_string(scenario_.limits.progress) + " ns");
+}
+
+bool World::step(const RunHooks& hooks, Picos until) {
+  constexpr std::uint64_t kCheckEvery = 1 << 12;
+  fabric::Event e{};
+  if (!net_.queue().pop(e, until)) return false;
+  switch (e.kind) {
+    case kPollEvent:
+      on_poll(e);
+      break;
+    case kFlowEvent: {
+      const Flow& f = workload_.flows[e.a];
+      driver_.start(e.a, net_.now(), hosts_);
+      net_.wake(f.src, net_.queue().now());
+      net_.wake(f.dst, net_.queue().now());
+      break;
+    }
+    case kSampleEvent:
+      probes_.sample(e.a, hooks);
+      break;
+    default:
+      net_.fabric().handle(e);
   }
-  return false;
+  if (++events_ % kCheckEvery == 0) check(hooks);
+  return true;
 }
 
 RunResult World::run(const RunHooks& hooks) {
   if (!error_.empty()) violate(error_);
-  fabric::Event e{};
-  std::uint64_t events = 0;
-  constexpr std::uint64_t kCheckEvery = 1 << 16;
-  while (violation_count_ == 0 && !driver_.finished()) {
-    if (!net_.queue().pop(e, kNever)) {
-      outcome_ = Outcome::kStalled;
-      break;
-    }
-    switch (e.kind) {
-      case kPollEvent:
-        on_poll(e);
-        break;
-      case kFlowEvent: {
-        const Flow& f = workload_.flows[e.a];
-        driver_.start(e.a, net_.now(), hosts_);
-        net_.wake(f.src, net_.queue().now());
-        net_.wake(f.dst, net_.queue().now());
-        break;
-      }
-      case kSampleEvent:
-        probes_.sample(e.a, hooks);
-        break;
-      default:
-        net_.fabric().handle(e);
-    }
-    if (++events % kCheckEvery == 0 && !check(hooks, events)) break;
+  if (hooks.capture) {
+    capture_ =
+        std::make_unique<Capture>(hooks.capture, origin_, arena_.data(),
+                                  scenario_.transport.control_dscp, scenario_.transport.data_dscp);
+    net_.set_capture(capture_.get());
   }
-  if (!driver_.violation().empty()) violate(driver_.violation());
+  constexpr Nanos kLatest = kNever / kPicosPerNano / 2;
+  const Picos until = (origin_ + std::min(scenario_.limits.time, kLatest)) * kPicosPerNano;
+  while (!over()) {
+    if (events_ >= scenario_.limits.events)
+      outcome_ = Outcome::kEventLimit;
+    else if (!step(hooks, until))
+      outcome_ = net_.queue().size() == 0 ? Outcome::kStalled : Outcome::kTimeLimit;
+  }
+  net_.set_capture(nullptr);
   if (violation_count_ != 0) outcome_ = Outcome::kViolation;
-  RunResult r = result();
-  r.events = events;
-  return r;
+  return result();
+}
+
+std::string World::settle(Nanos time) {
+  const Picos until = net_.queue().now() + time * kPicosPerNano;
+  while (violation_count_ == 0 && step({}, until)) {
+  }
+  if (violation_count_ != 0) return violations_.front();
+  for (std::uint32_t f = 0; f < workload_.flows.size(); ++f) {
+    if (ledger_.left(f) != 0) return "flow " + std::to_string(f + 1) + ": bytes are missing";
+  }
+  for (const FlowDriver::Stream& s : driver_.streams()) {
+    if (s.received != s.with_immediate) return "a completion at a receiver is missing";
+  }
+  std::uint64_t waiting = 0;
+  for (const auto& h : hosts_) {
+    if (!h->quiet()) return "host " + std::to_string(h->id()) + ": a pool is not empty";
+    waiting += net_.inbox(h->id()).size();
+  }
+  const fabric::FabricTotals& t = net_.fabric().totals();
+  const std::uint64_t inside = t.sent + t.duplicated - t.delivered - t.all_lost();
+  if (net_.frames().used() != inside + waiting) return "frames are not given back";
+  return {};
 }
 
 RunResult World::result() const {
@@ -264,8 +296,12 @@ RunResult World::result() const {
     for (Nanos* t : {&f.start, &f.sender_done, &f.receiver_done})
       if (*t != kNever) *t -= origin_;
     f.packets = std::max(1U, ledger_.pages(static_cast<std::uint32_t>(i)));
+    f.resent = ledger_.resent_of(static_cast<std::uint32_t>(i));
   }
   r.virtual_time = net_.now() - origin_;
+  r.events = events_;
+  for (const std::uint32_t n : next_conn_) r.connections += n;
+  r.connections /= 2;  // each pair has two ends
   r.violations = violations_;
   r.violation_count = violation_count_;
   r.recovery = ledger_.recovery();
