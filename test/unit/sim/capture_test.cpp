@@ -19,7 +19,8 @@ struct Frame {
   std::vector<std::uint8_t> bytes;
 };
 
-constexpr std::uint32_t kBase = 1 << 16;  // of the region in the receiver's memory: none is there
+// Where the region lies in the receiver's address space. Nothing is there.
+constexpr std::uint32_t kBase = 1 << 16;
 
 // Checks each byte against the place that it belongs to instead of storing it.
 class ReplayIo {
@@ -53,7 +54,16 @@ class Receiver {
     region.host = reinterpret_cast<std::uint8_t*>(std::uintptr_t{kBase});
     region.length = kMaxMessageBytes;
     region.access = kAccessLocalWrite | kAccessRemoteWrite;
+    CqParams cq;
+    cq.ring = completions_.producer();
+    const ClientParams client{ClientId{1}, submissions_.consumer()};
     Command k;
+    k.kind = CommandKind::kAddCq;
+    k.cq = &cq;
+    command(k);
+    k.kind = CommandKind::kAddClient;
+    k.client = &client;
+    command(k);
     k.kind = CommandKind::kAddRegion;
     k.region = &region;
     command(k);
@@ -124,6 +134,8 @@ class Receiver {
   TransportConfig config_;
   Nanos now_ = 0;
   Queues queues_;
+  SpscRing<Completion> completions_{64};
+  SpscRing<WorkRequest> submissions_{64};
   ReplayIo io_;
   RxRole<Queues, ReplayIo> rx_{config_, queues_, io_};
 };
@@ -174,9 +186,9 @@ TEST(Capture, replay_gives_the_same_placements_and_drops) {
       const auto reason = static_cast<DropReason>(i);
       EXPECT_EQ(a.drops[reason], b.drops[reason]) << "host " << h << kDropReasonInfo[i].name;
     }
-    EXPECT_GT(again.io().replies, 0U);
     marked += again.ce;
     if (h == 2) {
+      EXPECT_GT(again.io().replies, 0U);
       EXPECT_EQ(b.placed_bytes, (1U << 20) + 500'001);
       EXPECT_EQ(again.io().placements, 256U + 123);
       EXPECT_GT(b.drops[DropReason::kDuplicate], 5U);

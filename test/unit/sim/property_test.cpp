@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 
 #include "random_scenario.h"
 #include "sim/world.h"
@@ -18,7 +19,32 @@ std::uint64_t number(const char* variable, std::uint64_t otherwise) {
   return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
-void run_seed(std::uint64_t seed) {
+// What the runs met: a sample in which nothing happens would prove nothing.
+struct Seen {
+  std::uint64_t resent = 0, spurious = 0, timeouts = 0, paths_failed = 0, planes_lost = 0,
+                marks = 0;
+  std::map<std::string, std::uint64_t> lost;
+  void add(const RunResult& r, World& world) {
+    resent += r.totals.retransmitted;
+    spurious += r.totals.spurious;
+    marks += r.totals.ce_marked;
+    for (const auto& [why, n] : r.lost) lost[why] += n;
+    for (const auto& h : world.hosts()) {
+      const TxCounters& c = h->tx().counters();
+      timeouts += c.timeouts;
+      paths_failed += c.paths_failed;
+      planes_lost += c.planes_lost;
+    }
+  }
+  void expect_variety() const {
+    for (const std::uint64_t n : {resent, spurious, timeouts, paths_failed, planes_lost, marks})
+      EXPECT_GT(n, 0U);
+    for (const char* why : {"random", "burst", "link_down", "blackhole", "corrupt", "queue_full"})
+      EXPECT_TRUE(lost.contains(why)) << why;
+  }
+};
+
+void run_seed(std::uint64_t seed, Seen& seen) {
   const Scenario s = random_scenario(seed);
   const Workload w = random_workload(seed, fabric::host_count(s.fabric));
   ASSERT_EQ(fabric::check(s.fabric), "") << describe(s, w);
@@ -32,6 +58,7 @@ void run_seed(std::uint64_t seed) {
   ASSERT_EQ(r.outcome, Outcome::kComplete)
       << why() << (r.violations.empty() ? outcome_name(r.outcome) : r.violations[0]);
   EXPECT_EQ(r.totals.application_errors, 0U) << why();
+  seen.add(r, world);
   EXPECT_EQ(world.settle(20 * kMillisecond), "") << why();
 }
 
@@ -39,7 +66,9 @@ TEST(SimProperty, any_scenario_ends_well) {
   const bool one = std::getenv("METAROCE_SEED") != nullptr;
   const std::uint64_t first = number("METAROCE_SEED", 1);
   const std::uint64_t count = number("METAROCE_SEEDS", one ? 1 : 50);
-  for (std::uint64_t seed = first; seed < first + count; ++seed) run_seed(seed);
+  Seen seen;
+  for (std::uint64_t seed = first; seed < first + count; ++seed) run_seed(seed, seen);
+  if (!one && count >= 50) seen.expect_variety();
 }
 
 }  // namespace

@@ -79,6 +79,32 @@ HostModel random_host(Rng& rng) {
   return h;
 }
 
+std::uint32_t switches(const fabric::FabricConfig& f) {
+  switch (f.topology) {
+    case fabric::Topology::kSingleSwitch:
+      return 1;
+    case fabric::Topology::kLeafSpine:
+      return f.leaves + std::uint32_t{f.spines};
+    case fabric::Topology::kFatTree:
+      return 5U * f.fat_tree_k * f.fat_tree_k / 4;
+  }
+  return 1;
+}
+
+// Directed links of a plane.
+std::uint32_t links(const fabric::FabricConfig& f) {
+  const std::uint32_t hosts = fabric::host_count(f);
+  switch (f.topology) {
+    case fabric::Topology::kSingleSwitch:
+      return 2 * hosts;
+    case fabric::Topology::kLeafSpine:
+      return 2 * hosts + 2U * f.leaves * f.spines;
+    case fabric::Topology::kFatTree:
+      return 6 * hosts;
+  }
+  return hosts;
+}
+
 // What a fault meets: everything, or one part of the fabric.
 fabric::Target random_target(Rng& rng, const fabric::FabricConfig& f, FaultKind kind) {
   fabric::Target t;
@@ -109,11 +135,11 @@ fabric::Target random_target(Rng& rng, const fabric::FabricConfig& f, FaultKind 
       break;
     case 2:
       t.scope = Scope::kSwitch;
-      t.id = 0;
+      t.id = rng.below(switches(f));
       break;
     case 3:
       t.scope = rng.below(2) == 0 ? Scope::kLink : Scope::kCable;
-      t.id = rng.below(2 * hosts);  // hosts' own links, in the first plane
+      t.id = rng.below(f.planes * links(f));
       break;
     default:
       t.scope = Scope::kHost;
@@ -136,10 +162,11 @@ void add_fault(Rng& rng, const Scenario& s, std::vector<Fault>& faults) {
   f.delay_ns = static_cast<Nanos>(one_of(rng, {500, 5'000, 50'000}));
   f.keep_order = rng.below(2) == 0;
   f.rate_mbps = s.fabric.host_rate_mbps / one_of(rng, {2, 4, 20});
-  f.at_ns = s.host.warm_idle + rng.below(400'000);
+  f.at_ns = s.host.warm_idle + rng.below(200'000);
   faults.push_back(f);
   Fault end = f;
-  end.at_ns += 1 + rng.below(static_cast<std::uint32_t>(kFaultsEnd) - 400'000);
+  const auto longest = static_cast<std::uint32_t>(kFaultsEnd) - 200'000;
+  end.at_ns += 1 + rng.below(longest / one_of(rng, {1, 3, 30, 300}));
   end.probability = 0;
   end.burst = {};
   end.delay_ns = 0;
@@ -157,7 +184,7 @@ std::uint64_t random_size(Rng& rng) {
     case 2:
       return 4096ULL * (1 + rng.below(8));
     case 3:
-      return 100'000 + rng.below(300'000);
+      return 100'000 + rng.below(900'000);
     default:
       return 1 + rng.below(60'000);
   }
@@ -184,14 +211,15 @@ Workload random_workload(std::uint64_t seed, std::uint32_t hosts) {
   w.name = "random";
   w.window = 1 + rng.below(4);
   w.window_lists = rng.below(3);
-  const std::uint32_t n = 1 + rng.below(60);
+  const std::uint32_t n = 1 + rng.below(100);
   const bool incast = rng.below(3) == 0;
   for (std::uint32_t i = 0; i < n; ++i) {
     Flow f;
     f.id = i;
     f.src = static_cast<std::uint16_t>(rng.below(hosts));
     f.bytes = random_size(rng);
-    f.start = static_cast<Nanos>(rng.below(4) == 0 ? rng.below(1'000'000) : 0);
+    f.start =
+        static_cast<Nanos>(rng.below(3) == 0 ? rng.below(one_of(rng, {200'000, 5'000'000})) : 0);
     if (w.window_lists != 0 && rng.below(3) == 0)
       f.window_list = rng.below(w.window_lists);
     else
@@ -214,7 +242,7 @@ Scenario random_scenario(std::uint64_t seed) {
   s.host = random_host(rng);
   s.limits.time = 4 * kSecond;
   s.limits.progress = kSecond;
-  for (std::uint32_t n = rng.below(9); n > 0; --n) add_fault(rng, s, s.fabric.faults);
+  for (std::uint32_t n = rng.below(13); n > 0; --n) add_fault(rng, s, s.fabric.faults);
   return s;
 }
 

@@ -6,7 +6,7 @@
 
 namespace metaroce::sim {
 
-inline constexpr Nanos kFaultsEnd = 3 * kMillisecond;
+inline constexpr Nanos kFaultsEnd = 10 * kMillisecond;
 
 Scenario random_scenario(std::uint64_t seed);
 

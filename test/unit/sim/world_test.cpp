@@ -44,7 +44,9 @@ std::uint64_t resent(const RunResult& r) {
 constexpr std::uint64_t kMixedBytes = (4 << 20) + 1'000'001 + 300'000 + 5;
 
 TEST(World, clean_run) {
-  const RunResult r = run_mixed(small_scenario(4, 2));
+  Scenario s = small_scenario(4, 2);
+  s.fabric.queue_bytes = 8 << 20;  // the first windows of three senders do not overflow it
+  const RunResult r = run_mixed(s);
   ASSERT_EQ(r.outcome, Outcome::kComplete) << (r.violations.empty() ? "" : r.violations[0]);
   EXPECT_EQ(r.totals.delivered_bytes, kMixedBytes);
   EXPECT_EQ(r.totals.data_lost, 0U);
@@ -55,7 +57,7 @@ TEST(World, clean_run) {
   for (const FlowResult& f : r.flows) {
     EXPECT_GE(f.start, 0);
     EXPECT_LT(f.start, f.sender_done);
-    EXPECT_LT(f.receiver_done, f.sender_done);
+    EXPECT_LE(f.receiver_done, f.sender_done);
     EXPECT_LE(f.sender_done, r.virtual_time);
   }
 }
