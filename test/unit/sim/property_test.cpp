@@ -62,6 +62,18 @@ void run_seed(std::uint64_t seed, Seen& seen) {
   EXPECT_EQ(world.settle(20 * kMillisecond), "") << why();
 }
 
+TEST(SimProperty, a_broken_engine_does_not_pass) {
+  for (const Canary canary :
+       {Canary::kDoublePlacement, Canary::kWrongAddress, Canary::kLostCompletion}) {
+    for (std::uint64_t seed = 1; seed <= 3; ++seed) {
+      Scenario s = random_scenario(seed);
+      s.canary = canary;
+      const Workload w = random_workload(seed, fabric::host_count(s.fabric));
+      EXPECT_EQ(run(s, w, {}).outcome, Outcome::kViolation) << seed;
+    }
+  }
+}
+
 TEST(SimProperty, any_scenario_ends_well) {
   const bool one = std::getenv("METAROCE_SEED") != nullptr;
   const std::uint64_t first = number("METAROCE_SEED", 1);

@@ -240,8 +240,10 @@ Scenario random_scenario(std::uint64_t seed) {
   s.fabric = random_fabric(rng);
   s.transport = random_transport(rng, s.fabric.planes);
   s.host = random_host(rng);
-  s.limits.time = 4 * kSecond;
-  s.limits.progress = kSecond;
+  // Enough for the slowest of these hosts, a packet per microsecond, and for one probe timeout at
+  // its longest; not for whatever only a keepalive or a dead peer's timeout would rescue.
+  s.limits.time = kFaultsEnd + 150 * kMillisecond;
+  s.limits.progress = 100 * kMillisecond;
   for (std::uint32_t n = rng.below(13); n > 0; --n) add_fault(rng, s, s.fabric.faults);
   return s;
 }
