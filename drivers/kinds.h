@@ -15,6 +15,7 @@ METAROCE_PORT_KIND(ring)
 METAROCE_PORT_KIND(memif)
 METAROCE_PORT_KIND(af_packet)
 METAROCE_PORT_KIND(af_xdp)
+METAROCE_PORT_KIND(fabric)
 #undef METAROCE_PORT_KIND
 
 }  // namespace metaroce::drivers

@@ -12,15 +12,15 @@ using Maker = std::unique_ptr<Port> (*)(PortConfig);
 
 // In the order of PortKind.
 constexpr std::array<Maker, kPortKinds> kMakers = {
-    drivers::make_pci,   drivers::make_tap,       drivers::make_null,  drivers::make_ring,
-    drivers::make_memif, drivers::make_af_packet, drivers::make_af_xdp};
+    drivers::make_pci,   drivers::make_tap,       drivers::make_null,   drivers::make_ring,
+    drivers::make_memif, drivers::make_af_packet, drivers::make_af_xdp, drivers::make_fabric};
 
 }  // namespace
 
 std::span<const PortCapabilities> port_kinds() {
   static const std::array<PortCapabilities, kPortKinds> rows = {
-      drivers::k_pci_row,   drivers::k_tap_row,       drivers::k_null_row,  drivers::k_ring_row,
-      drivers::k_memif_row, drivers::k_af_packet_row, drivers::k_af_xdp_row};
+      drivers::k_pci_row,   drivers::k_tap_row,       drivers::k_null_row,   drivers::k_ring_row,
+      drivers::k_memif_row, drivers::k_af_packet_row, drivers::k_af_xdp_row, drivers::k_fabric_row};
   return rows;
 }
 

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/server/session_server.h"
+#include "drivers/fabric/fabric_report.h"
 #include "runtime/runtime.h"
 
 namespace metaroce {
@@ -74,6 +75,7 @@ nlohmann::json summarise(Runtime& runtime, const SessionServer& server) {
     }
     j["hosts"].push_back(x);
   }
+  if (const EmulatedFabric* f = runtime.fabric()) j["fabric"] = fabric_report(*f, false);
   return j;
 }
 

@@ -22,8 +22,13 @@ struct Warning {
 void check_process(const DaemonConfig& config, const Locations& at,
                    const std::vector<std::uint32_t>& cpus);
 void check_hosts(const DaemonConfig& config, const Locations& at, std::vector<Warning>& warnings);
+void check_fabric(const DaemonConfig& config, const Locations& at,
+                  const std::vector<std::uint32_t>& cpus);
 void check_transport(const DaemonConfig& config, const Locations& at);
 
+// Throws when `cpu` is not one of `cpus`.
+void check_cpu(const std::string& path, const Locations& at, std::uint32_t cpu,
+               const std::vector<std::uint32_t>& cpus);
 // "0-3,8" for messages.
 std::string cpu_set_text(const std::vector<std::uint32_t>& cpus);
 

@@ -53,6 +53,10 @@ void claim_device(const PortConfig& port, const std::string& path, Unique& uniqu
                                port.role == MemifRole::kServer ? "server" : "client"),
                    path + ".id");
       break;
+    case PortKind::kFabric:
+      unique.claim(fmt::format("host {} of the fabric in plane {}", *port.host, port.plane),
+                   path + ".host");
+      break;
     case PortKind::kNull:
       break;
   }

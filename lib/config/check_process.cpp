@@ -11,14 +11,6 @@
 namespace metaroce::config {
 namespace {
 
-void check_cpu(const std::string& path, const Locations& at, std::uint32_t cpu,
-               const std::vector<std::uint32_t>& cpus) {
-  if (std::find(cpus.begin(), cpus.end(), cpu) != cpus.end()) return;
-  throw Failure(at.line(path), path,
-                fmt::format("CPU {} is not one on which this process may run; accepted: {}", cpu,
-                            cpu_set_text(cpus)));
-}
-
 // Workers named in the file; those that resolve() chose are allowed by construction.
 void check_group(const GroupConfig& group, const std::string& path, const EalConfig& eal,
                  const Locations& at, const std::vector<std::uint32_t>& cpus) {
@@ -56,6 +48,14 @@ void check_idle(const DaemonConfig& config, const Locations& at) {
 }
 
 }  // namespace
+
+void check_cpu(const std::string& path, const Locations& at, std::uint32_t cpu,
+               const std::vector<std::uint32_t>& cpus) {
+  if (std::find(cpus.begin(), cpus.end(), cpu) != cpus.end()) return;
+  throw Failure(at.line(path), path,
+                fmt::format("CPU {} is not one on which this process may run; accepted: {}", cpu,
+                            cpu_set_text(cpus)));
+}
 
 std::string cpu_set_text(const std::vector<std::uint32_t>& cpus) {
   std::string out;

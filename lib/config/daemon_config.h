@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "config/fault_spec.h"
 #include "transport/address.h"
 #include "transport/config.h"
 
@@ -40,7 +41,7 @@ struct ControlConfig {
   std::uint32_t max_clients = 64;
 };
 
-enum class PortKind : std::uint8_t { kPci, kTap, kNull, kRing, kMemif, kAfPacket, kAfXdp };
+enum class PortKind : std::uint8_t { kPci, kTap, kNull, kRing, kMemif, kAfPacket, kAfXdp, kFabric };
 enum class MemifRole : std::uint8_t { kServer, kClient };
 
 struct IpPrefix {
@@ -65,6 +66,7 @@ struct PortConfig {
   std::uint32_t id = 0;
   std::string socket = "metaroce";  // memif: absolute path, else an abstract name
   std::uint32_t ring_size = 512;
+  std::optional<std::uint32_t> host;  // fabric: the host's number in it; set by the loader
 };
 
 enum class IdlePolicy : std::uint8_t { kPoll, kYield, kSleep };
@@ -105,6 +107,19 @@ struct FaultsConfig {
   [[nodiscard]] bool any() const { return loss_ppm != 0 || duplicate_ppm != 0 || !corrupt.empty(); }
 };
 
+// The emulated fabric that joins ports of kind fabric.
+struct FabricSection {
+  fabric::FabricConfig model;  // its time line stays empty: see `loss` and `faults`
+  std::uint32_t loss = 0;      // in 10^-9
+  std::vector<FaultSpec> faults;
+  std::uint64_t seed = 1;
+  std::optional<std::uint32_t> lcore;  // CPU; set by the loader, except in inline progress
+  std::uint32_t port_packets = 1024;
+  std::optional<std::string> socket;  // set by the loader
+};
+// The model with its time line. What is wrong with it, at which key below `fabric`, or "".
+std::string fabric_model(const FabricSection& section, fabric::FabricConfig& out, std::string& key);
+
 struct DaemonConfig {
   EalConfig eal;
   ControlConfig control;
@@ -112,6 +127,7 @@ struct DaemonConfig {
   TransportConfig transport;
   LimitsConfig limits;
   FaultsConfig faults;
+  FabricSection fabric;
   std::vector<std::string> warnings;  // complete lines for the log: legal, perhaps not meant
 };
 

@@ -54,6 +54,7 @@ DaemonConfig load(std::string_view name, std::string_view text, const LoadOption
   check_process(config, at, cpus);
   check_hosts(config, at, warnings);
   check_transport(config, at);
+  check_fabric(config, at, cpus);
   for (const Warning& w : warnings)
     config.warnings.push_back(located(name, w.line, w.path, w.text));
   return config;

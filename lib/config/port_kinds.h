@@ -19,7 +19,7 @@ struct PortKindInfo {
 inline constexpr std::uint32_t kMaxMtu = 9216, kMaxPayload = 8192;
 
 // net_tap drops longer frames silently before DPDK 24.11; one umem chunk bounds af_xdp.
-inline constexpr std::array<PortKindInfo, 7> kPortKinds = {{
+inline constexpr std::array<PortKindInfo, 8> kPortKinds = {{
     {PortKind::kPci, "pci", kMaxMtu, kMaxPayload},
     {PortKind::kTap, "tap", 1500, 1408},
     {PortKind::kNull, "null", kMaxMtu, kMaxPayload},
@@ -27,6 +27,7 @@ inline constexpr std::array<PortKindInfo, 7> kPortKinds = {{
     {PortKind::kMemif, "memif", kMaxMtu, kMaxPayload},
     {PortKind::kAfPacket, "af_packet", kMaxMtu, kMaxPayload},
     {PortKind::kAfXdp, "af_xdp", 3498, kMaxPayload},
+    {PortKind::kFabric, "fabric", kMaxMtu, kMaxPayload},
 }};
 constexpr const PortKindInfo& port_kind_info(PortKind kind) {
   return kPortKinds[static_cast<std::size_t>(kind)];

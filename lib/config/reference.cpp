@@ -77,6 +77,7 @@ status 2. Anchors, aliases, tags and further documents are refused.
 | duration | integer and `ns`, `us`, `ms` or `s` without space: `200us` |
 | size | integer and `B`, `KiB`, `MiB` or `GiB` without space: `64KiB`; bytes without a unit |
 | rate | integer and `Mb/s`, `Gb/s` or `Tb/s` without space: `100Gb/s` |
+| probability | percentage, with up to seven digits behind the point: `0.1%` |
 | boolean | `true` or `false`, unquoted |
 | string | as written, quoted or not: `no`, `null` and `1e2` are names where a name is wanted |
 | file mode | four octal digits: `"0660"` |

@@ -1,4 +1,4 @@
-// What the file left open: CPUs of groups, mtu of ports.
+// What the file left open: CPUs of groups and of the fabric, mtu of ports.
 #include <algorithm>
 
 #include "config/check.h"
@@ -20,7 +20,11 @@ void resolve_port(PortConfig& port, std::uint32_t payload) {
 void resolve(DaemonConfig& config, const std::vector<std::uint32_t>& cpus) {
   std::size_t ordinal = 0;  // over all hosts, so that two hosts in a process do not share a CPU
   for (HostConfig& host : config.hosts) {
-    for (PortConfig& port : host.ports) resolve_port(port, config.transport.payload_mtu);
+    const auto number = static_cast<std::uint32_t>(&host - config.hosts.data());
+    for (PortConfig& port : host.ports) {
+      resolve_port(port, config.transport.payload_mtu);
+      if (!port.host) port.host = number;
+    }
     for (GroupConfig& group : host.groups) {
       if (config.eal.progress == Progress::kLcore) {
         if (!group.rx) group.rx = cpus[ordinal % cpus.size()];
@@ -30,6 +34,9 @@ void resolve(DaemonConfig& config, const std::vector<std::uint32_t>& cpus) {
       ++ordinal;
     }
   }
+  if (!config.fabric.lcore && config.eal.progress == Progress::kLcore)
+    config.fabric.lcore = cpus[ordinal % cpus.size()];
+  if (!config.fabric.socket) config.fabric.socket = config.control.socket + ".fabric";
 }
 
 }  // namespace metaroce::config

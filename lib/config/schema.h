@@ -180,10 +180,49 @@ Field sections(std::string key, std::vector<S> T::*member, const Section& inner,
   return f;
 }
 
+// Kinds as a set for Field::only(), and as what a section's keys depend on.
+template <typename E>
+constexpr std::uint32_t bits(std::initializer_list<E> kinds) {
+  std::uint32_t set = 0;
+  for (const E k : kinds) set |= 1U << static_cast<unsigned>(k);
+  return set;
+}
+template <typename T, typename E>
+void choose_by_kind(Section& s, E T::*member, const std::vector<std::pair<std::string, E>>& kinds) {
+  s.kind = [member](const void* o) {
+    return 1U << static_cast<unsigned>(detail::as<T>(o).*member);
+  };
+  for (const auto& [name, kind] : kinds) s.kind_names.push_back(name);
+}
+
+// The keys of a member that stand in the outer section, as if they were its own. Keys with values
+// only.
+template <typename T, typename S>
+std::vector<Field> lifted(S T::*member, const Section& inner) {
+  std::vector<Field> fields = inner.fields;
+  for (Field& f : fields) {
+    f.read = [member, read = f.read](const Scalar& s, void* object) {
+      read(s, &(detail::as<T>(object).*member));
+    };
+    f.print = [member, print = f.print](const void* object) {
+      return print(&(detail::as<T>(object).*member));
+    };
+    if (f.clear)
+      f.clear = [member, clear = f.clear](void* object) {
+        clear(&(detail::as<T>(object).*member));
+      };
+  }
+  return fields;
+}
+
 // The table: the section of the whole file, whose object is a DaemonConfig.
 const Section& root_section();
 // Its `transport:` section, whose object is a TransportConfig; scenario files have the same.
 const Section& transport_keys();
+// A fabric's shape (fabric::FabricConfig) and one fault (FaultSpec): the same in scenarios and in
+// the daemon's `fabric:` section.
+const Section& fabric_keys();
+const Section& fault_keys();
 
 // The section and all below it as Markdown tables, appended; `path` is where it stands in a file.
 void describe_section(const Section& section, const std::string& path, std::string& out);

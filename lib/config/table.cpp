@@ -2,6 +2,7 @@
 // come from the structs. Reading, hints, print_defaults(), the reference page and the tests all
 // follow from it.
 #include "config/port_kinds.h"
+#include "config/probability_codec.h"
 #include "config/schema.h"
 
 namespace metaroce::config {
@@ -14,7 +15,7 @@ constexpr std::uint64_t kMaxCpu = 8191;
 constexpr std::uint32_t kPci = kind_bit(PortKind::kPci), kTap = kind_bit(PortKind::kTap),
                         kRing = kind_bit(PortKind::kRing), kMemif = kind_bit(PortKind::kMemif),
                         kAfPacket = kind_bit(PortKind::kAfPacket),
-                        kAfXdp = kind_bit(PortKind::kAfXdp);
+                        kAfXdp = kind_bit(PortKind::kAfXdp), kFabric = kind_bit(PortKind::kFabric);
 
 // clang-format off
 const Section& eal_section() {
@@ -49,7 +50,7 @@ const Section& port_section() {
     std::vector<std::pair<std::string, PortKind>> kinds;
     for (const auto& k : kPortKinds) kinds.emplace_back(k.name, k.kind);
     Section made = make_section<T>("Ports of the host; each is one plane.", {
-      value("kind", &T::kind, ChoiceCodec<PortKind>(kinds), "What carries the packets: a NIC, a kernel tap, nothing, an in-process ring, shared memory to another process, a kernel interface by AF_PACKET or AF_XDP.").must(),
+      value("kind", &T::kind, ChoiceCodec<PortKind>(kinds), "What carries the packets: a NIC, a kernel tap, nothing, an in-process ring, shared memory to another process, a kernel interface by AF_PACKET or AF_XDP, the emulated fabric of this process.").must(),
       value("plane", &T::plane, count(0, kMaxPlanes - 1), "Number of the plane. Both ends join equal numbers; unique within a host."),
       value("address", &T::address, PrefixCodec{}, "The host's address on this plane. All planes of a host are of one family.").must(),
       value("gateway", &T::gateway, IpCodec{}, "Next hop to addresses outside the prefix. Not set: they are unreachable.").eg("\"10.0.0.254\""),
@@ -62,7 +63,8 @@ const Section& port_section() {
       value("role", &T::role, ChoiceCodec<MemifRole>({{"server", MemifRole::kServer}, {"client", MemifRole::kClient}}), "Which end of the shared memory. The server starts first and survives restarts of its client.").must().only(kMemif),
       value("id", &T::id, count(0, kAny32), "Number of the link on the socket; both ends agree.").only(kMemif),
       value("socket", &T::socket, memif_socket_text(), "Socket on which both ends meet: an absolute path, else an abstract name.").only(kMemif),
-      value("ring_size", &T::ring_size, PowerOfTwoCodec(64, 16384, "descriptors"), "Length of the shared rings.").only(kMemif),
+      value("ring_size", &T::ring_size, PowerOfTwoCodec(64, 16384, "descriptors"), "Length of the rings to and from the port.").only(kMemif | kFabric),
+      value("host", &T::host, count(0, 65534), "Which host of the fabric this is: host0, host1 and so on in its faults. Not set: the position in `hosts`.").only(kFabric).eg("0"),
     });
     made.kind = [](const void* port) { return kind_bit(detail::as<T>(port).kind); };
     for (const auto& k : kPortKinds) made.kind_names.emplace_back(k.name);
@@ -179,6 +181,24 @@ const Section& faults_section() {
   });
   return s;
 }
+
+const Section& fabric_section() {
+  using T = FabricSection;
+  static const Section s = [] {
+    Section made = make_section<T>("The emulated Ethernet that joins the ports of kind fabric, in real time: the simulator's model with the same keys (doc/fabric.md). `planes` and `hosts` must hold those ports.", lifted(&T::model, fabric_keys()));
+    for (Field& f : std::vector<Field>{
+      value("seed", &T::seed, count(0, UINT64_MAX), "Of hashing, marks and faults."),
+      value("loss", &T::loss, ProbabilityCodec{}, "Independent loss of data packets, end to end; as a fault of kind loss on all."),
+      sections("faults", &T::faults, fault_keys(), 0, 4096),
+      value("lcore", &T::lcore, count(0, kMaxCpu), "CPU on which the fabric runs, alone or in turn with the roles there. Not set: the next after those of the hosts' groups.").eg("0"),
+      value("port_packets", &T::port_packets, count(64, 65536, "packets"), "Frames of one port inside the fabric at one time, in buffers that are allocated at start; more are dropped as `inside_limit`. A link of 10 Gb/s holds 300 per millisecond of delay."),
+      value("socket", &T::socket, socket_path_text(), "Path of the Unix socket for metaroce-ctl; only the daemon's own user may write to it. Not set: that of `control` with .fabric behind it.").eg("/run/metaroce/fabric.sock"),
+    })
+      made.fields.push_back(std::move(f));
+    return made;
+  }();
+  return s;
+}
 // clang-format on
 
 }  // namespace
@@ -196,6 +216,7 @@ const Section& root_section() {
                           section("transport", &T::transport, transport_section()),
                           section("limits", &T::limits, limits_section()),
                           section("faults", &T::faults, faults_section()),
+                          section("fabric", &T::fabric, fabric_section()),
                       });
   return s;
 }

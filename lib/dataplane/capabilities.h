@@ -8,8 +8,8 @@
 
 namespace metaroce {
 
-enum class PortKind : std::uint8_t { kPci, kTap, kNull, kRing, kMemif, kAfPacket, kAfXdp };
-inline constexpr std::size_t kPortKinds = 7;
+enum class PortKind : std::uint8_t { kPci, kTap, kNull, kRing, kMemif, kAfPacket, kAfXdp, kFabric };
+inline constexpr std::size_t kPortKinds = 8;
 
 enum class Support : std::uint8_t { kNo, kYes, kDevice /* depends on the device: probed */ };
 

@@ -33,9 +33,10 @@ Status make_queue_pools(const PoolPlan& p, std::uint16_t port, std::uint16_t que
                          fmt::format("frames of {} bytes do not fit one buffer of at most 65535",
                                      std::max(p.rx_room, p.frame_room)));
   // Caches hold up to 1.5 times their size per lcore that frees: the owner and one more.
-  const unsigned rx = p.rx_descriptors + p.driver_mbufs + kBurstRoom + 3 * kJumboCache;
-  const unsigned linear = p.tx_descriptors + kBurstRoom + 3 * kJumboCache;
-  const unsigned small = 2U * p.tx_descriptors + kBurstRoom + 3 * kSmallCache;
+  const unsigned rx =
+      p.rx_descriptors + p.driver_mbufs + p.frames_away + kBurstRoom + 3 * kJumboCache;
+  const unsigned linear = p.tx_descriptors + p.frames_away + kBurstRoom + 3 * kJumboCache;
+  const unsigned small = 2U * p.tx_descriptors + p.frames_away + kBurstRoom + 3 * kSmallCache;
   QueuePools q;
   q.rx = make_pool(name("rx"), rx, kJumboCache, 0, rx_room, p.socket);
   q.small =

@@ -37,6 +37,7 @@ struct PoolPlan {
   std::uint32_t frame_room = 0;  // bytes of one transmitted frame
   std::uint16_t rx_descriptors = 0, tx_descriptors = 0;
   std::uint32_t driver_mbufs = 0;  // that the driver keeps besides its receive ring
+  std::uint32_t frames_away = 0;   // sent, not yet back, besides the transmit ring
   bool linear = false;
   int socket = SOCKET_ID_ANY;
 };

@@ -186,7 +186,8 @@ Status Port::setup_queues(const rte_eth_dev_info& info, const Plan& plan) {
   std::uint16_t rx = config_.rx_descriptors, tx = config_.tx_descriptors;
   rte_eth_dev_adjust_nb_rx_tx_desc(id_, &rx, &tx);
   pools_.resize(config_.queues);
-  const PoolPlan pools{plan.rx_room, frame_room(), rx, tx, plan.driver_mbufs, !chains(), socket_};
+  const PoolPlan pools{plan.rx_room,      frame_room(),     rx,        tx,
+                       plan.driver_mbufs, plan.frames_away, !chains(), socket_};
   rte_eth_rxconf rx_conf = info.default_rxconf;
   rte_eth_txconf tx_conf = info.default_txconf;
   rx_conf.offloads = plan.conf.rxmode.offloads;

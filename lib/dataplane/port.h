@@ -34,6 +34,8 @@ struct PortConfig {
   std::string args;    // further device arguments of the driver, "a=1,b=2"
   bool memif_server = true;
   std::uint32_t memif_id = 0;
+  std::uint16_t fabric_host = 0;  // fabric: where the port hangs
+  std::uint8_t fabric_plane = 0;
   std::uint16_t queues = 1;
   std::uint16_t rx_descriptors = 256, tx_descriptors = 256;  // powers of two
   std::uint32_t payload_mtu = 4096;
@@ -110,6 +112,7 @@ class Port {
     rte_eth_conf conf{};
     std::uint32_t rx_room = 0;       // data room of receive mbufs
     std::uint32_t driver_mbufs = 0;  // of the receive pool that the driver keeps for itself
+    std::uint32_t frames_away = 0;   // sent ones whose mbufs come back late, besides its ring
     bool set_mtu = true;             // the driver understands rxmode.mtu
   };
   // Makes the device; `id` is its ethdev port.

@@ -83,11 +83,31 @@ PortConfig port_config(const config::DaemonConfig& all, const config::HostConfig
       r.kind = PortKind::kAfXdp;
       r.device = p.interface;
       break;
+    case config::PortKind::kFabric:
+      r.kind = PortKind::kFabric;
+      r.fabric_host = static_cast<std::uint16_t>(*p.host);
+      r.fabric_plane = p.plane;
+      r.rx_descriptors = r.tx_descriptors = static_cast<std::uint16_t>(p.ring_size);
+      break;
   }
   r.payload_mtu = all.transport.payload_mtu;
   r.ipv4 = !p.address.ip.v6;
   if (p.mac) r.mac = *p.mac;
   return r;
+}
+
+bool has_fabric(const config::DaemonConfig& config) {
+  for (const config::HostConfig& h : config.hosts)
+    for (const config::PortConfig& p : h.ports)
+      if (p.kind == config::PortKind::kFabric) return true;
+  return false;
+}
+
+// Speed of a port for pacing; 0: let the port or the transport say.
+Mbps line_rate(const config::DaemonConfig& config, const config::PortConfig& p) {
+  if (p.line_rate != 0 || p.kind != config::PortKind::kFabric) return p.line_rate;
+  const fabric::FabricConfig& f = config.fabric.model;
+  return f.plane_rate_mbps.empty() ? f.host_rate_mbps : f.plane_rate_mbps[p.plane];
 }
 
 FaultPlan fault_plan(const config::FaultsConfig& f, std::size_t host) {
@@ -107,6 +127,7 @@ std::unique_ptr<Runtime> Runtime::create(const config::DaemonConfig& config,
   r->inline_ = config.eal.progress == config::Progress::kInline;
   if (!r->start_eal(config, program, error)) return nullptr;
   r->clock_ = std::make_unique<Clock>();
+  if (has_fabric(config) && !r->make_fabric(config, error)) return nullptr;
   for (const config::HostConfig& h : config.hosts)
     if (!r->open_host(config, h, error)) return nullptr;
   std::vector<PortCapabilities> rows;
@@ -138,17 +159,18 @@ bool Runtime::start_eal(const config::DaemonConfig& config, const std::string& p
   e.extra = config.eal.extra_args;
   unsigned lcore = 1;
   std::map<unsigned, unsigned> lcore_of_cpu;
+  const auto use = [&](const std::optional<std::uint32_t>& cpu) {
+    if (inline_ || !cpu || lcore_of_cpu.contains(*cpu)) return;
+    lcore_of_cpu[*cpu] = lcore;
+    e.workers.push_back({lcore++, *cpu});
+  };
   for (const config::HostConfig& h : config.hosts) {
     for (const config::PortConfig& p : h.ports)
       if (p.kind == config::PortKind::kPci) e.pci_allow.push_back(p.device);
-    for (const config::GroupConfig& g : h.groups) {
-      for (const auto& cpu : {g.rx, g.tx, g.timer}) {
-        if (inline_ || !cpu || lcore_of_cpu.contains(*cpu)) continue;
-        lcore_of_cpu[*cpu] = lcore;
-        e.workers.push_back({lcore++, *cpu});
-      }
-    }
+    for (const config::GroupConfig& g : h.groups)
+      for (const auto& cpu : {g.rx, g.tx, g.timer}) use(cpu);
   }
+  if (has_fabric(config)) use(config.fabric.lcore);
   EalInfo info;
   const Status s = init_eal(e, &info);
   if (!s.ok()) {
@@ -169,6 +191,31 @@ bool Runtime::start_eal(const config::DaemonConfig& config, const std::string& p
   return true;
 }
 
+bool Runtime::make_fabric(const config::DaemonConfig& config, std::string& error) {
+  EmulatedFabricPlan plan;
+  std::string key;
+  error = config::fabric_model(config.fabric, plan.model, key);
+  if (!error.empty()) return false;
+  plan.seed = config.fabric.seed;
+  plan.port_packets = config.fabric.port_packets;
+  plan.frame_room = frame_bytes(config.transport.payload_mtu);
+  plan.control_dscp = config.transport.control_dscp;
+  const Status s = EmulatedFabric::create(plan, fabric_);
+  if (!s.ok()) {
+    error = s.message;
+    return false;
+  }
+  report_.push_back(
+      fmt::format("fabric: {} hosts, {} planes", fabric_->state().hosts(), plan.model.planes));
+  // An embedded dataplane has no control socket to be found by; the fabric is no less useful.
+  std::string why;
+  fabric_admin_ = FabricAdmin::open(*fabric_, *config.fabric.socket, why);
+  report_.push_back(fabric_admin_ != nullptr
+                        ? fmt::format("fabric: changes are taken on {}", *config.fabric.socket)
+                        : fmt::format("warning: fabric: cannot be changed live: {}", why));
+  return true;
+}
+
 bool Runtime::open_host(const config::DaemonConfig& config, const config::HostConfig& host,
                         std::string& error) {
   HostPlan plan;
@@ -186,7 +233,7 @@ bool Runtime::open_host(const config::DaemonConfig& config, const config::HostCo
     }
     port.plane = p.plane;
     port.address = LocalAddress{p.address.ip, p.address.length, p.gateway};
-    port.line_rate = p.line_rate;
+    port.line_rate = line_rate(config, p);
     plan.ports.push_back(std::move(port));
   }
   try {
@@ -200,6 +247,7 @@ bool Runtime::open_host(const config::DaemonConfig& config, const config::HostCo
 }
 
 void Runtime::plan_workers(const config::DaemonConfig& config) {
+  for (auto& w : workers_) w->fabric = fabric_ != nullptr && config.fabric.lcore == w->cpu;
   for (std::size_t i = 0; i < hosts_.size(); ++i) {
     const config::GroupConfig& g = config.hosts[i].groups.front();
     for (auto& w : workers_) {
@@ -239,8 +287,8 @@ bool Runtime::launch(std::string& error) {
       error = fmt::format("lcore {} on CPU {} does not start (error {})", w->lcore, w->cpu, rc);
       return false;
     }
-    report_.push_back(
-        fmt::format("lcore {} on CPU {}: {} role sets", w->lcore, w->cpu, w->tasks.size()));
+    report_.push_back(fmt::format("lcore {} on CPU {}: {} role sets{}", w->lcore, w->cpu,
+                                  w->tasks.size(), w->fabric ? ", the fabric" : ""));
   }
   return true;
 }
@@ -270,6 +318,7 @@ void Runtime::work(Worker& w) {
       if (t.timer) t.group->timer_pass(now);
       if (t.tx) moved += t.group->tx_pass(now);
     }
+    if (w.fabric) moved += fabric_->pass(clock_->now());
     if (moved != 0) {
       empty = 0;
       continue;
@@ -300,6 +349,7 @@ int Runtime::inline_pass() {
     h->group().timer_pass(now);
     moved += h->group().tx_pass(now);
   }
+  if (fabric_ != nullptr) moved += fabric_->pass(now);
   if (now >= control_at_) {
     control_pass(now);
     control_at_ = now + 100 * kMicrosecond;
@@ -309,6 +359,11 @@ int Runtime::inline_pass() {
 
 void Runtime::control_pass(Nanos now) {
   for (auto& h : hosts_) h->control_pass(now);
+  if (fabric_admin_ != nullptr) fabric_admin_->poll();
+  if (fabric_ != nullptr && now >= fabric_links_at_) {
+    fabric_links_at_ = now + 5 * kMillisecond;
+    fabric_->watch_links();
+  }
   if (now >= reconnect_at_) {
     reconnect_at_ = now + 100 * kMillisecond;
     reconnect_ports(now);

@@ -14,6 +14,8 @@
 #include "config/daemon_config.h"
 #include "dataplane/eal.h"
 #include "dataplane/host.h"
+#include "drivers/fabric/emulated_fabric.h"
+#include "drivers/fabric/fabric_admin.h"
 
 namespace metaroce {
 
@@ -35,6 +37,8 @@ class Runtime {
   void control_pass(Nanos now);
   [[nodiscard]] const Clock& clock() const { return *clock_; }
   [[nodiscard]] std::vector<std::unique_ptr<Host>>& hosts() { return hosts_; }
+  // Joins the ports of kind fabric; nullptr without one.
+  [[nodiscard]] const EmulatedFabric* fabric() const { return fabric_.get(); }
   // What start-up found: memory mode, CPUs, a capability table of the ports.
   [[nodiscard]] const std::vector<std::string>& report() const { return report_; }
   // CPUs on which threads that do not poll should stay; empty: anywhere.
@@ -49,12 +53,14 @@ class Runtime {
     Runtime* runtime = nullptr;
     unsigned lcore = 0, cpu = 0;
     std::vector<Task> tasks;
+    bool fabric = false;  // runs it, after the tasks
     config::IdlePolicy idle = config::IdlePolicy::kYield;
     std::atomic<bool> paused{false}, running{false};
   };
   Runtime() = default;
   bool start_eal(const config::DaemonConfig& config, const std::string& program,
                  std::string& error);
+  bool make_fabric(const config::DaemonConfig& config, std::string& error);
   bool open_host(const config::DaemonConfig& config, const config::HostConfig& host,
                  std::string& error);
   bool launch(std::string& error);
@@ -66,12 +72,14 @@ class Runtime {
 
   bool inline_ = false;
   std::unique_ptr<Clock> clock_;
+  std::unique_ptr<EmulatedFabric> fabric_;  // outlives the hosts' ports
+  std::unique_ptr<FabricAdmin> fabric_admin_;
   std::vector<std::unique_ptr<Host>> hosts_;
   std::vector<std::unique_ptr<Worker>> workers_;
   std::vector<std::string> report_;
   std::vector<unsigned> housekeeping_;
   std::atomic<bool> stop_{false}, pause_{false};
-  Nanos reconnect_at_ = 0, control_at_ = 0;
+  Nanos reconnect_at_ = 0, control_at_ = 0, fabric_links_at_ = 0;
 };
 
 }  // namespace metaroce

@@ -208,7 +208,8 @@ class Loader {
     }
     slow_down(s);
     for (std::size_t i = 0; i < file.faults.size(); ++i)
-      if (const auto why = add_faults(file.faults[i], s.fabric, s.fabric.faults); !why.empty())
+      if (const auto why = config::add_faults(file.faults[i], s.fabric, s.fabric.faults);
+          !why.empty())
         throw Failure(1, fmt::format("faults[{}].target", i), why);
     for (fabric::Fault& f : s.fabric.faults)
       if (f.at_ns > 0) f.at_ns += s.host.warm_idle;

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "config/fault_spec.h"
 #include "config/schema.h"
-#include "scenario/fault_spec.h"
 #include "sim/scenario.h"
 
 namespace metaroce::scenario {
@@ -15,7 +15,7 @@ struct ScenarioFile {
   std::uint64_t seed = 1;
   fabric::FabricConfig fabric;
   std::uint32_t loss = 0;  // shorthand for the commonest fault
-  std::vector<FaultSpec> faults;
+  std::vector<config::FaultSpec> faults;
   sim::WorkloadSpec workload;
   TransportConfig transport;
   sim::HostModel host;

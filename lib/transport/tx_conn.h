@@ -95,12 +95,13 @@ struct TxConn {
   std::uint32_t streams = 0;
   Nanos last_ack = 0;  // anything valid from the peer about our transmissions
   Nanos last_sent = 0;
-  Nanos outstanding_since = 0;     // something has been unresolved since
-  std::uint32_t unresolved = 0;    // data transmissions in flight, all paths
-  std::uint32_t waiting = 0;       // resend nodes, queued or rejected
-  std::uint32_t flush_credit = 0;  // transmissions for which a drain is worth a FLUSH
-  std::uint8_t backoff = 0;        // shared while nothing at all is acknowledged
-  Nanos backoff_until = 0;         // its next step comes not before
+  Nanos outstanding_since = 0;         // something has been unresolved since
+  std::uint32_t unresolved = 0;        // data transmissions in flight, all paths
+  std::uint32_t waiting = 0;           // resend nodes, queued or rejected
+  std::uint32_t sent_since_flush = 0;  // data packets since the last drain with FLUSHes
+  std::uint32_t flush_credit = 0;      // transmissions for which a drain is worth a FLUSH
+  std::uint8_t backoff = 0;            // shared while nothing at all is acknowledged
+  Nanos backoff_until = 0;             // its next step comes not before
   std::uint8_t current_path = 0, run_left = 0, stream_run = 0;
   bool ever_answered = false;
   std::uint64_t probe_nonce = 0;

@@ -31,8 +31,7 @@ bool TxRole<Q, Io, Cc>::may_send(Conn& c) {
     return false;
   }
   if (c.flush_on_resume) {
-    c.flush_on_resume = false;
-    send_flushes(c);
+    c.flush_on_resume = !send_flushes(c);
   }
   credit(c);
   if (c.tokens > 0) return true;

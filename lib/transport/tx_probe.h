@@ -6,14 +6,18 @@
 
 namespace metaroce {
 
-// A FLUSH gives each dirty path's last data packet a successor. [MR-7.6.1]
+// A FLUSH gives each dirty path's last data packet a successor. [MR-7.6.1] False: a port has no
+// room now, the rest is still to be sent.
 template <typename Q, typename Io, typename Cc>
-void TxRole<Q, Io, Cc>::send_flushes(Conn& c) {
+bool TxRole<Q, Io, Cc>::send_flushes(Conn& c) {
   for (unsigned i = 0; i < c.paths.size(); ++i) {
     // [MR-7.6.4]
-    if (c.paths[i].dirty && c.paths[i].data_unresolved != 0)
-      send_flush(c, static_cast<std::uint8_t>(i));
+    if (!c.paths[i].dirty || c.paths[i].data_unresolved == 0) continue;
+    if (!io_.ready(c.params.index, c.plane_slots[i])) return false;
+    send_flush(c, static_cast<std::uint8_t>(i));
   }
+  c.sent_since_flush = 0;
+  return true;
 }
 
 template <typename Q, typename Io, typename Cc>

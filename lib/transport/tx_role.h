@@ -247,7 +247,7 @@ class TxRole {
   std::uint32_t write_header(std::uint8_t* out, Conn& c, std::uint8_t path, SendStream& s,
                              const WorkState& w, StreamSeq spn, std::uint32_t offset,
                              std::uint32_t bytes, bool resend, PathSeq pseq);
-  void send_flushes(Conn& c);
+  bool send_flushes(Conn& c);
   bool send_flush(Conn& c, std::uint8_t path);
   bool send_probe(Conn& c, std::uint8_t path, std::uint16_t stream, std::uint64_t nonce,
                   wire::ProbeKind kind = wire::ProbeKind::kLiveness);

@@ -60,7 +60,10 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
   }
   if (last == Sent::kYes) wake_ = now_;
   if (last == Sent::kNothing) {
-    if (c.flush_credit != 0) send_flushes(c);
+    // [MR-7.6.1] [MR-7.6.5] After a loss at every drain; else when the drain ends enough data for
+    // one packet per path not to matter.
+    const bool due = c.flush_credit != 0 || c.sent_since_flush >= 4 * c.active_paths;
+    if (due && !send_flushes(c)) list_conn(c);
   } else {
     list_conn(c);  // more to send, or room to wait for: looked at again next pass
   }
@@ -268,6 +271,7 @@ bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std
       losses,          true};
   p.inflight += bytes + header;
   c.inflight += bytes + header;
+  ++c.sent_since_flush;
   ++p.data_unresolved;
   ++c.unresolved;
   p.dirty = true;

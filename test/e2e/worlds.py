@@ -105,6 +105,20 @@ def ring(run, planes=2):
     return World(run, d, d, planes)
 
 
+def fabric(run, planes=4, more=""):
+    """One daemon whose hosts are joined by an emulated fabric; `more`: further keys of it."""
+    hosts = []
+    for host, name, cpu in ((1, "a", run.cpus[0]), (2, "b", run.cpus[1])):
+        ports = [f"kind: fabric, plane: {k}, address: {_prefixed(k, host, False)}" for k in range(planes)]
+        hosts.append(_host(name, ports, cpu))
+    section = (
+        f"fabric:\n  planes: {planes}\n  host_rate: 10Gb/s\n  host_propagation: 5us\n"
+        "  nic_queue_packets: 64\n  queue: 1MiB\n  ecn_min: 64KiB\n  ecn_max: 256KiB\n"
+    )
+    d = harness.Daemon(run, "d", config(hosts, section + more)).ready()
+    return World(run, d, d, planes)
+
+
 def _ip(*args):
     subprocess.run(["ip", *args], check=True, timeout=harness.PATIENCE)
 

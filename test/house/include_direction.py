@@ -18,17 +18,19 @@ LIB = {
     "fabric": {"base"},
     "sim": {"base", "wire", "transport", "rocev2", "fabric"},
     "telemetry": {"base", "wire", "transport"},
-    "config": {"base", "wire", "transport"},
+    "config": {"base", "wire", "transport", "fabric"},
     # From a scenario file to what lib/sim runs.
     "scenario": {"base", "wire", "transport", "fabric", "sim", "config"},
     "api": {"base", "wire", "transport"},
     "dataplane": {"base", "wire", "transport", "rocev2", "fabric", "telemetry", "config", "api"},
     # Above drivers/: from a configuration to a running dataplane, and that inside an application.
-    "runtime": {"base", "config", "dataplane"},
+    "runtime": {"base", "config", "dataplane", "fabric"},
     "embed": {"base", "api", "config", "runtime"},
     "verbs": {"base", "api"},
 }
 ANY = set(LIB)
+# lib/runtime opens ports, and runs the fabric between them.
+RUNTIME_DRIVERS = ("drivers/registry.h", "drivers/fabric/emulated_fabric.h", "drivers/fabric/fabric_admin.h")
 # Longest prefix wins; None: lib/ does not restrict it.
 DPDK = ("lib/dataplane/", "lib/runtime/", "drivers/", "app/", "test/unit/dataplane/", "test/unit/drivers/",
         "test/dpdk/", "test/e2e/", "test/bench/")
@@ -58,7 +60,7 @@ def check(path, lines):
         folder = header.split("/", 1)[0]
         if "/" in header and folder in LIB and folder not in allowed:
             yield number, f'includes "{header}": lib/{parts[1]} may only use {sorted(allowed)}'
-        opens_ports = header == "drivers/registry.h" and parts[1] == "runtime"
+        opens_ports = header in RUNTIME_DRIVERS and parts[1] == "runtime"
         if in_lib and not opens_ports and header.startswith(("../", "lib/", "app/", "drivers/", "test/")):
             yield number, f'includes "{header}": write it relative to lib/'
 

@@ -77,7 +77,7 @@ std::vector<std::string> misspellings(const std::string& key) {
   std::swap(swapped[0], swapped[1]);
   words.push_back(upper);
   if (dashed != key) words.push_back(dashed);
-  if (key.size() > 3) {
+  if (key.size() > 4) {  // what is left of a shorter one may be as near to another
     words.push_back(swapped);
     words.push_back(key.substr(1));
     words.push_back(key.substr(0, key.size() - 1));

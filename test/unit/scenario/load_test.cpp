@@ -6,14 +6,16 @@
 #include <fstream>
 
 #include "config/failure.h"
+#include "config/fault_spec.h"
+#include "config/probability_codec.h"
 #include "fabric/topology.h"
-#include "scenario/fault_spec.h"
-#include "scenario/probability_codec.h"
 
 namespace metaroce::scenario {
 namespace {
 
 namespace fs = std::filesystem;
+using config::FaultSpec;
+using config::ProbabilityCodec;
 
 class Folder {
  public:

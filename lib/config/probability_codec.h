@@ -7,13 +7,13 @@
 
 #include "config/codec.h"
 
-namespace metaroce::scenario {
+namespace metaroce::config {
 
 struct ProbabilityCodec {
   using Value = std::uint32_t;
-  [[nodiscard]] Value read(const config::Scalar& s) const;
+  [[nodiscard]] Value read(const Scalar& s) const;
   [[nodiscard]] std::string print(Value v) const;
   std::string type = "probability", accepts = "0% to 100%, at most seven digits behind the point";
 };
 
-}  // namespace metaroce::scenario
+}  // namespace metaroce::config

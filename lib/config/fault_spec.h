@@ -1,4 +1,5 @@
-// One entry of a scenario's time line as people write it, and its meaning in a fabric.
+// One fault as people write it (in a time line of a scenario or a daemon, or live), and its
+// meaning in a fabric.
 #pragma once
 
 #include <optional>
@@ -7,7 +8,7 @@
 
 #include "fabric/config.h"
 
-namespace metaroce::scenario {
+namespace metaroce::config {
 
 struct FaultSpec {
   fabric::FaultKind kind = fabric::FaultKind::kLoss;
@@ -28,4 +29,4 @@ struct FaultSpec {
 std::string add_faults(const FaultSpec& spec, const fabric::FabricConfig& fabric,
                        std::vector<fabric::Fault>& out);
 
-}  // namespace metaroce::scenario
+}  // namespace metaroce::config

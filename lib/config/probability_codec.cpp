@@ -1,9 +1,9 @@
-#include "scenario/probability_codec.h"
+#include "config/probability_codec.h"
 
+#include "base/decimal.h"
 #include "config/failure.h"
-#include "sim/text_fields.h"
 
-namespace metaroce::scenario {
+namespace metaroce::config {
 namespace {
 
 constexpr unsigned kDigits = 7;
@@ -11,13 +11,12 @@ constexpr std::uint64_t kPercent = 10'000'000;  // 1 % in 10^-9
 
 }  // namespace
 
-std::uint32_t ProbabilityCodec::read(const config::Scalar& s) const {
+std::uint32_t ProbabilityCodec::read(const Scalar& s) const {
   std::uint64_t v = 0;
   if (s.quoted || !s.text.ends_with('%') ||
-      !sim::read_fixed(s.text.substr(0, s.text.size() - 1), kDigits, v))
-    throw config::ValueError(fmt::format("{} is not a percentage", config::shown(s.text)));
-  if (v > 100 * kPercent)
-    throw config::ValueError(fmt::format("{} is out of range", config::shown(s.text)));
+      !read_fixed(s.text.substr(0, s.text.size() - 1), kDigits, v))
+    throw ValueError(fmt::format("{} is not a percentage", shown(s.text)));
+  if (v > 100 * kPercent) throw ValueError(fmt::format("{} is out of range", shown(s.text)));
   return static_cast<std::uint32_t>(v);
 }
 
@@ -28,4 +27,4 @@ std::string ProbabilityCodec::print(Value v) const {
   return out + "%";
 }
 
-}  // namespace metaroce::scenario
+}  // namespace metaroce::config

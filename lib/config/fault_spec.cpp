@@ -1,11 +1,11 @@
-#include "scenario/fault_spec.h"
+#include "config/fault_spec.h"
 
 #include <fmt/format.h>
 
 #include "config/codec.h"
 #include "fabric/topology.h"
 
-namespace metaroce::scenario {
+namespace metaroce::config {
 namespace {
 
 using fabric::FaultKind;
@@ -17,7 +17,7 @@ constexpr std::string_view kTargets =
     "(host0->host9)";
 
 std::string no_target(std::string_view name) {
-  return fmt::format("{} is not in this fabric; accepted: {}", config::shown(name), kTargets);
+  return fmt::format("{} is not in this fabric; accepted: {}", shown(name), kTargets);
 }
 
 // Number of the link within a plane.
@@ -108,4 +108,4 @@ std::string add_faults(const FaultSpec& s, const fabric::FabricConfig& config,
   return {};
 }
 
-}  // namespace metaroce::scenario
+}  // namespace metaroce::config
