@@ -75,7 +75,6 @@ Json run_json(const scenario::Loaded& l, const RunReport& run, bool timing) {
                         {"p50", r.recovery.permille(500)},
                         {"p90", r.recovery.permille(900)},
                         {"p99", r.recovery.permille(990)}};
-  out["state_bytes"] = r.state_bytes;
   out["connections"] = r.connections;
   out["violation_count"] = r.violation_count;
   out["violations"] = r.violations;

@@ -73,6 +73,7 @@ const Section& host_section() {
     value("receiver_delay", &T::receiver_delay, duration(0, kMillisecond), "From a frame's arrival to the RX role."),
     value("burst", &T::burst, count(1, 256, "packets"), "Packets that a role takes in one poll."),
     value("ring_size", &T::ring_size, count(1, 65536, "entries, a power of two"), "Rings between the roles."),
+    value("validate_every", &T::validate_every, count(1, 1000000, "polls"), "A host's TX state is checked at every n-th poll of all hosts."),
     value("seeded_order", &T::seeded_order, BoolCodec{}, "The roles are polled in an order drawn from the seed."),
     value("single_class", &T::single_class, BoolCodec{}, "Hosts send control packets in the data class."),
     values("line_rates", &T::line_rates, rate(1, kMaxRate), 64, "Speed of host i's ports: the i-th, and again from the first. Empty: the fabric's."),

@@ -70,7 +70,7 @@ FlowDriver::FlowDriver(const Workload& workload, const Ledger& ledger)
 
 void FlowDriver::broke(std::uint32_t flow, const char* rule) {
   if (violation_.empty())
-    violation_ = "flow " + std::to_string(workload_.flows[flow].id) + ": " + rule;
+    violation_ = "flow " + std::to_string(workload_.flows[flow].id + 1) + ": " + rule;
 }
 
 void FlowDriver::post_receives(Stream& s, SimHost& host) {
@@ -127,6 +127,7 @@ void FlowDriver::take(SimHost& host, Nanos now, std::vector<std::unique_ptr<SimH
     if (ledger_.left(f) != 0) broke(f, "complete at the receiver before its last byte was placed");
     if (c.wr_id != s.received) broke(f, "receives of a stream complete out of order");
     ++s.received;
+    if (results_[f].receiver_done == kNever) results_[f].receiver_done = now;
     post_receives(s, *hosts[s.dst]);
     release(f, true, ready);
   }
@@ -144,6 +145,8 @@ void FlowDriver::take(SimHost& host, Nanos now, std::vector<std::unique_ptr<SimH
       continue;
     }
     if (ledger_.left(f) != 0) broke(f, "complete before its last byte was placed");
+    // Nobody sees an empty message arrive, unless something waits for it there.
+    if (results_[f].receiver_done == kNever) results_[f].receiver_done = now;
     release(f, false, ready);
     const Flow& flow = workload_.flows[f];
     if (flow.window_list != kNoFlow) {

@@ -12,7 +12,8 @@
 namespace metaroce::sim {
 
 struct FrameInfo {
-  const std::uint8_t* payload = nullptr;  // where the sender read it: an address, never read here
+  // Where the sender read it: an address, never read here. nullptr: none, or padding.
+  const std::uint8_t* payload = nullptr;
   std::uint32_t payload_bytes = 0;
   std::uint16_t header_bytes = 0;
   std::uint16_t src_port = 0, dst_port = 0;
@@ -36,6 +37,10 @@ class FramePool {
     std::memcpy(at + kInfoBytes, header, info.header_bytes);
     ++used_;
     return (i << 2) | c;
+  }
+  // Another frame with the same bytes.
+  std::uint32_t copy(std::uint32_t handle) {
+    return take(info(handle), header(handle));  // buffers never move
   }
   void give(std::uint32_t handle) {
     pools_[handle & 3].free.push_back(handle >> 2);

@@ -41,11 +41,6 @@ QueueSizes ring_sizes(const HostModel& m) {
 
 }  // namespace
 
-IpAddress host_address(std::uint16_t host, std::uint8_t plane) {
-  return IpAddress::v4(10, plane, static_cast<std::uint8_t>(host >> 8),
-                       static_cast<std::uint8_t>(host & 0xff));
-}
-
 SimHost::SimHost(std::uint16_t id, const Scenario& scenario, const HostSizes& sizes, Network& net,
                  std::uint64_t region_bytes, std::uint32_t pd)
     : id_(id),

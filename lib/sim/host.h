@@ -24,9 +24,6 @@ using Queues = GroupQueues<SpscRing>;
 // Local and remote key of the one region of each host.
 inline constexpr std::uint32_t kRegionKey = (1U << 12) | 5;
 
-// Addresses of host h on plane p: 10.p.(h / 256).(h % 256).
-IpAddress host_address(std::uint16_t host, std::uint8_t plane);
-
 class SimRxIo {
  public:
   SimRxIo(Network& net, std::uint16_t host) : net_(net), host_(host) {}
@@ -81,7 +78,7 @@ class SimTxIo {
               const std::uint8_t* /*trailer*/, std::uint16_t src_port, std::uint16_t dst_port,
               std::uint32_t /*work*/) {
     info_.header_bytes = static_cast<std::uint16_t>(header);
-    info_.payload = n != 0 ? payload : nullptr;
+    info_.payload = n != 0 && net_.in_arena(payload) ? payload : nullptr;
     info_.payload_bytes = n;
     info_.src_port = src_port;
     info_.dst_port = dst_port;
@@ -129,10 +126,13 @@ class SimHost {
   std::vector<Completion> sent, received;
   std::vector<std::uint32_t> whole;  // flows whose last byte was placed in this poll
   std::vector<TxToControl> events;
+  // Everything that posting, sending and resending held is given back.
+  [[nodiscard]] bool quiet() const { return pending_.empty() && tx_.quiet(); }
   // First broken rule of placement, or kNone.
   Ledger::Fault fault = Ledger::Fault::kNone;
   std::uint32_t fault_flow = 0;
 
+  [[nodiscard]] std::uint16_t id() const { return id_; }
   [[nodiscard]] Mbps line_rate() const { return config_.line_rate; }
   [[nodiscard]] Tx& tx() { return tx_; }
   [[nodiscard]] Rx& rx() { return rx_; }

@@ -14,6 +14,7 @@ Ledger::Ledger(const std::vector<Flow>& flows, std::uint32_t mtu) : flows_(flows
     left_.push_back(n);
     owner_.insert(owner_.end(), std::max(n, 1U), i);
   }
+  resent_.assign(flows.size(), 0);
   placed_.assign((owner_.size() + 63) / 64, 0);
 }
 

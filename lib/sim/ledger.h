@@ -56,10 +56,16 @@ class Ledger {
     done = --left_[flow] == 0;
     return Fault::kNone;
   }
+  // A packet with the bytes at `offset` was sent once more.
+  void resent(std::uint64_t offset) {
+    const std::uint64_t page = divide(offset);
+    if (page < owner_.size()) ++resent_[owner_[page]];
+  }
   // The fabric lost a packet with the bytes at `offset`; recovery is timed from its first loss.
   void lost(Nanos now, std::uint64_t offset);
 
   [[nodiscard]] std::uint32_t left(std::uint32_t flow) const { return left_[flow]; }
+  [[nodiscard]] std::uint32_t resent_of(std::uint32_t flow) const { return resent_[flow]; }
   // From the first loss of a packet's bytes to their placement.
   [[nodiscard]] const LatencyHistogram& recovery() const { return recovery_; }
 
@@ -76,6 +82,7 @@ class Ledger {
   std::vector<std::uint32_t> owner_;       // by page
   std::vector<std::uint32_t> first_page_;  // by flow
   std::vector<std::uint32_t> left_;        // pages of the flow that are not placed
+  std::vector<std::uint32_t> resent_;      // packets of the flow that were sent again
   std::vector<std::uint64_t> placed_, lost_;
   std::unordered_map<std::uint64_t, Nanos> lost_at_;  // looked up by page only, never walked
   LatencyHistogram recovery_;

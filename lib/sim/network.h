@@ -11,6 +11,7 @@
 
 #include "fabric/event_queue.h"
 #include "fabric/fabric.h"
+#include "sim/capture.h"
 #include "sim/frame_pool.h"
 #include "sim/ledger.h"
 #include "sim/scenario.h"
@@ -34,9 +35,10 @@ struct Arrival {
 };
 
 struct NetworkCounters {
+  // Sent, by type: DATA, and all else (FLUSH and PROBE too, although they travel in data's class).
   std::uint64_t data_packets = 0, data_bytes = 0, control_packets = 0, control_bytes = 0;
   std::uint64_t delivered = 0, corrupt = 0;
-  std::uint64_t lost_data = 0, lost_other = 0;  // with and without payload
+  std::uint64_t lost_data = 0, lost_other = 0;  // copies that a fault made included
 };
 
 class Network {
@@ -65,12 +67,14 @@ class Network {
     p.plane = info.plane;
     p.control = control && !single_class_;
     p.ect = true;
-    if (control) {
-      ++counters_.control_packets;
-      counters_.control_bytes += p.bytes;
-    } else {
+    if (is_data(header)) {
       ++counters_.data_packets;
       counters_.data_bytes += p.bytes;
+      if (info.payload != nullptr && (header[1] & wire::kFlagRtx) != 0)
+        ledger_.resent(offset_of(info));
+    } else {
+      ++counters_.control_packets;
+      counters_.control_bytes += p.bytes;
     }
     fabric_.send(p);
   }
@@ -84,6 +88,11 @@ class Network {
   FramePool& frames() { return frames_; }
   Ledger& ledger() { return ledger_; }
   const std::uint8_t* arena() const { return arena_; }
+  // Whether these are bytes of a flow; the padding of a full-size PROBE is not.
+  [[nodiscard]] bool in_arena(const std::uint8_t* p) const {
+    return reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(arena_) <
+           ledger_.bytes();
+  }
 
   // ---- time
   fabric::EventQueue& queue() { return queue_; }
@@ -114,6 +123,9 @@ class Network {
       return frames_.give(frame);
     }
     ++counters_.delivered;
+    if (capture_ != nullptr) [[unlikely]]
+      capture_->frame(queue_.now() / kPicosPerNano, host, p.ce, frames_.info(frame),
+                      frames_.header(frame));
     trace_ = (trace_ ^ (static_cast<std::uint64_t>(now) + (std::uint64_t{host} << 48) + p.bytes)) *
              0x100000001b3ULL;
     inboxes_[host].push_back(Arrival{frame, p.ce});
@@ -124,10 +136,16 @@ class Network {
     account_loss(frame);
     frames_.give(frame);
   }
+  // A fault's second copy: its frame lives and dies on its own.
+  std::uint64_t duplicate(const fabric::Packet& p) {
+    return frames_.copy(static_cast<std::uint32_t>(p.user));
+  }
   void nic_ready(Picos now, std::uint16_t host, std::uint8_t) { wake(host, now); }
 
   fabric::Fabric<Network>& fabric() { return fabric_; }
   [[nodiscard]] const fabric::Fabric<Network>& fabric() const { return fabric_; }
+  // `capture` sees every frame that a port accepts, in that order; nullptr: none does.
+  void set_capture(Capture* capture) { capture_ = capture; }
   [[nodiscard]] const NetworkCounters& counters() const { return counters_; }
   // FNV-1a over time, host and size of every delivery: equal runs, equal numbers.
   [[nodiscard]] std::uint64_t trace() const { return trace_; }
@@ -138,13 +156,19 @@ class Network {
     std::uint32_t generation = 0;
   };
   void account_loss(std::uint32_t frame) {
-    const FrameInfo& f = frames_.info(frame);
-    if (f.payload == nullptr) {
+    if (!is_data(frames_.header(frame))) {
       ++counters_.lost_other;
       return;
     }
     ++counters_.lost_data;
-    ledger_.lost(now(), static_cast<std::uint64_t>(f.payload - arena_));
+    const FrameInfo& f = frames_.info(frame);
+    if (f.payload != nullptr) ledger_.lost(now(), offset_of(f));
+  }
+  static bool is_data(const std::uint8_t* header) {
+    return reinterpret_cast<const wire::Common*>(header)->type() == wire::Type::kData;
+  }
+  [[nodiscard]] std::uint64_t offset_of(const FrameInfo& f) const {
+    return static_cast<std::uint64_t>(f.payload - arena_);
   }
 
   Ledger& ledger_;
@@ -155,6 +179,7 @@ class Network {
   FramePool frames_;
   std::vector<std::vector<Arrival>> inboxes_;
   std::vector<Poll> polls_;
+  Capture* capture_ = nullptr;
   NetworkCounters counters_;
   std::uint64_t trace_ = 0xcbf29ce484222325ULL;
   fabric::Fabric<Network> fabric_;  // last: its sink is this object

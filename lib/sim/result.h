@@ -18,7 +18,7 @@ struct FlowResult {
   Nanos sender_done = kNever;    // its last packet was acknowledged
   Nanos receiver_done = kNever;  // complete and in order at the receiver
   std::uint32_t packets = 0;     // data packets, first transmissions
-  std::uint32_t resent = 0;      // data packets sent again
+  std::uint32_t resent = 0;      // data packets sent again, every time counted
 };
 
 enum class Outcome : std::uint8_t {
@@ -91,8 +91,7 @@ struct RunResult {
   // and idle time of the receiver's link, both from two RTT after the last start. -1: not taken.
   std::int64_t rate_jain_ppm = -1;
   Nanos receiver_idle = -1;
-  // State held, for the memory targets: bytes of all hosts' transport objects, connections.
-  std::uint64_t state_bytes = 0, connections = 0;
+  std::uint64_t connections = 0;  // pairs of hosts that the workload connects
 
   [[nodiscard]] bool sound() const { return violation_count == 0; }
 };

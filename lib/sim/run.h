@@ -21,7 +21,7 @@ struct RunProgress {
 // Called from the running thread; hooks only observe, so a run is the same with and without them.
 // Empty functions are not called.
 struct RunHooks {
-  std::function<void(const RunProgress&)> progress;  // every 2^18 events or so
+  std::function<void(const RunProgress&)> progress;  // every few thousand events
   const std::atomic<int>* stop = nullptr;            // not 0: end soon, with Outcome::kStopped
   // One sample of a time series: `name` as in "host3.rate_mbps", "leaf0->spine1.queue_bytes".
   std::function<void(Nanos at, std::string_view name, std::int64_t value)> series;

@@ -25,6 +25,9 @@ class World {
 
   // Runs to the end of the workload, a limit, a violation or a request to stop.
   RunResult run(const RunHooks& hooks);
+  // Behind a run: `time` more of the virtual clock, for what is still on its way. Returns the first
+  // thing that does not end as it should (late placements, pools and frames not given back), or "".
+  std::string settle(Nanos time);
 
   [[nodiscard]] Network& network() { return net_; }
   [[nodiscard]] std::vector<std::unique_ptr<SimHost>>& hosts() { return hosts_; }
@@ -40,9 +43,15 @@ class World {
   std::uint32_t conn_index(std::uint16_t a, std::uint16_t b) const {
     return conn_of_[std::size_t{a} * workload_.hosts + b];
   }
+  // The next event; false when there is none up to the time limit.
+  bool step(const RunHooks& hooks, Picos until);
   void on_poll(const fabric::Event& e);
+  void note_faults(SimHost& host);
   void plan(std::uint32_t flow);
-  bool check(const RunHooks& hooks, std::uint64_t events);
+  void check(const RunHooks& hooks);
+  [[nodiscard]] bool over() const {
+    return outcome_ != Outcome::kComplete || violation_count_ != 0 || driver_.finished();
+  }
   void violate(const std::string& text);
   RunResult result() const;
 
@@ -59,7 +68,9 @@ class World {
   std::vector<std::uint16_t> next_number_;  // of streams, by a's connection
   std::vector<std::uint32_t> ready_;
   Probes probes_;
-  std::uint64_t polls_ = 0;
+  std::uint64_t events_ = 0;
+  std::uint32_t until_validate_;
+  std::unique_ptr<Capture> capture_;
   std::string error_;
   Outcome outcome_ = Outcome::kComplete;
   std::vector<std::string> violations_;

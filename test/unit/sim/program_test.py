@@ -6,8 +6,10 @@
 import json
 import pathlib
 import signal
+import struct
 import subprocess
 import sys
+import tempfile
 import time
 
 SCENARIOS = pathlib.Path(__file__).resolve().parents[3] / "config" / "scenarios"
@@ -47,6 +49,47 @@ def test_limit_is_a_failure():
     done = run("run", SCENARIOS / "ls64-permutation-2m.yaml", "--json", "--set", "limits.time=1us")
     assert done.returncode == 1, done.returncode
     assert json.loads(done.stdout)["runs"][0]["outcome"] == "time_limit"
+
+
+def frames(file):
+    """(time in ns, bytes) of each frame of a pcap file."""
+    data = file.read_bytes()
+    magic, major, minor, *_, link_type = struct.unpack_from("<IHHiIII", data)
+    assert (magic, major, minor, link_type) == (0xA1B23C4D, 2, 4, 1)
+    at = 24
+    while at < len(data):
+        seconds, nanos, captured, length = struct.unpack_from("<IIII", data, at)
+        assert captured == length
+        yield seconds * 10**9 + nanos, data[at + 16:at + 16 + captured]
+        at += 16 + captured
+    assert at == len(data)
+
+
+def ones_sum(data):
+    data += bytes(len(data) % 2)
+    total = sum(struct.unpack(f">{len(data) // 2}H", data))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total
+
+
+def test_capture_is_what_a_wire_carries():
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "run.pcap"
+        done = run("run", SCENARIOS / "canary.yaml", "--set", "canary=none", "--pcap", file, "--json")
+        assert done.returncode == 0, done.stderr
+        document = json.loads(done.stdout)["runs"][0]
+        last, data = 0, 0
+        for at, frame in frames(file):
+            assert last <= at <= document["virtual_time_ns"]
+            last = at
+            ip, udp = frame[14:34], frame[34:]
+            assert frame[12:14] == b"\x08\0" and ip[0] == 0x45 and ip[9] == 17
+            assert struct.unpack_from(">H", ip, 2)[0] == len(frame) - 14
+            assert ones_sum(ip) == 0xFFFF
+            assert ones_sum(ip[12:] + struct.pack(">HH", 17, len(udp)) + udp) == 0xFFFF
+            data += udp[8] == 0x11
+        assert data >= document["totals"]["delivered_packets"] > 0
 
 
 def test_signal_ends_with_a_summary():
