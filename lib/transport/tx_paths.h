@@ -98,17 +98,21 @@ void TxRole<Q, Io, Cc>::path_returns(Conn& c, std::uint8_t path) {
 }
 
 // The peer had been silent as a whole: what its silence cost the paths is forgiven, and those not
-// heard yet are asked soon, whatever their back-off.
+// heard yet are asked soon, whatever their back-off. Timers were set to the long wait, and only
+// move to come earlier. [MR-7.5.7]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::peer_recovered(Conn& c) {
   c.backoff = 0;
   c.recovered_at = now_;
   for (std::size_t i = 0; i < c.paths.size(); ++i) {
     Path& p = c.paths[i];
-    if (p.health.state != PathState::kSuspect || p.health.silences == 0) continue;
-    p.health.silences = 1;
-    p.health.suspect_since = now_;
-    p.last_progress = now_;
+    if (p.health.state == PathState::kSuspect && p.health.silences != 0) {
+      p.health.silences = 1;
+      p.health.suspect_since = now_;
+      p.last_progress = now_;
+    } else if (p.data_unresolved == 0) {
+      continue;
+    }
     arm(c, static_cast<std::uint8_t>(i));
   }
   for (unsigned slot = 0; slot < c.planes.size(); ++slot) hurry_plane(c, slot);

@@ -327,7 +327,7 @@ const std::vector<Case>& cross_cases() {
       {"source_ports", transport("source_port_min: 60000\n  source_port_max: 50000"), 2,
        "transport.source_port_min", "(60000) is more than transport.source_port_max (50000)"},
       {"few_source_ports", transport("source_port_min: 60000\n  source_port_max: 60001"), 3,
-       "transport.source_port_max", "2 source ports for 4 paths"},
+       "transport.source_port_max", "2 source ports for 32 paths"},
       {"rocev2_port", transport("base_udp_port: 4791"), 2, "transport.base_udp_port", "port 4791"},
       {"too_many_paths",
        "transport: {paths_per_plane: 200}\n" +

@@ -261,6 +261,7 @@ TEST(Paths, active_set__follows_the_window) {
   o.planes = 2;
   o.verified = false;
   o.config.initial_window = 32 * 1024;
+  o.config.packets_per_path = 4;
   Pair p(o);
   EXPECT_EQ(p.conn().active_paths, 8U);
   keep_writing(p, 50 * kMicrosecond);
@@ -293,6 +294,7 @@ TEST(Paths, active_set__reaches_over_failed_paths) {
   WorldOptions o = options(16);
   o.config.initial_window = 8 * 1024;
   o.config.max_window = 16 * 1024;
+  o.config.packets_per_path = 4;
   Pair p(o);
   ASSERT_EQ(p.conn().active_paths, 2U);
   p.ab.drop_if = [](const Frame& f) { return f.bytes[2] < 2; };
