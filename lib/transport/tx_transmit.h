@@ -230,6 +230,8 @@ int TxRole<Q, Io, Cc>::pick_resend_path(Conn& c, const ResendNode& n) {
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std::uint32_t work,
                                   StreamSeq spn, std::uint8_t losses, bool resend) {
+  // Before anything is taken for this packet: it may send probes of its own.
+  if (c.unresolved + c.waiting == 0) start_after_idle(c);
   Path& p = c.paths[path];
   const WorkState& w = work_[work];
   const std::uint32_t mtu = c.params.payload_mtu;
@@ -260,7 +262,6 @@ bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std
   if (p.data_unresolved == 0) p.last_progress = now_;
   PlaneHealth& plane = c.planes[c.plane_slots[path]];
   if (plane.unresolved++ == 0) plane.busy_since = now_;
-  if (c.unresolved + c.waiting == 0) start_after_idle(c);
   // [MR-2.1.1] [MR-2.1.2] [MR-2.1.5] A resend takes a number like any other.
   const PathSeq pseq = p.seq.take();
   const std::uint32_t header = write_header(out, c, path, s, w, spn, offset, bytes, resend, pseq);

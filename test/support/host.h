@@ -54,10 +54,14 @@ class Host {
     std::vector<std::uint8_t> buffer;
     std::uint8_t plane = 0;
     std::vector<std::uint32_t> busy_works;
+    bool open = false;         // between begin() and commit()
+    std::uint32_t nested = 0;  // begin() within another packet: one would be lost
     bool install(const ConnParams&) { return true; }
     void uninstall(ConnIndex) {}
     bool ready(ConnIndex, unsigned) const { return true; }
     std::uint8_t* begin(ConnIndex, unsigned plane_slot) {
+      nested += open ? 1 : 0;
+      open = true;
       plane = static_cast<std::uint8_t>(plane_slot);
       buffer.assign(256, 0);
       return buffer.data();
@@ -65,6 +69,7 @@ class Host {
     void commit(std::uint32_t header, const std::uint8_t* payload, std::uint32_t n,
                 const std::uint8_t* trailer, std::uint16_t sport, std::uint16_t dport,
                 std::uint32_t) {
+      open = false;
       buffer.resize(header);
       if (n != 0) buffer.insert(buffer.end(), payload, payload + n);
       if (trailer != nullptr) buffer.insert(buffer.end(), trailer, trailer + wire::kCrcBytes);

@@ -113,6 +113,7 @@ class World {
     now = std::max(now + 1, std::min({now + step_limit, ab.next(), ba.next()}));
     b.pass(now, ab, a.ip);
     a.pass(now, ba, b.ip);
+    ASSERT_EQ(a.tx_io.nested + b.tx_io.nested, 0U) << replay();
     if (check_invariants) {
       ASSERT_EQ(a.tx.validate(), nullptr) << replay();
       ASSERT_EQ(b.tx.validate(), nullptr) << replay();
