@@ -229,12 +229,13 @@ def cpu_name():
     return platform.machine()
 
 
-def page(board, peers, rows):
+def page(board, peers, rows, quick=False):
     out = [
         "# Simulation: measured against targets and peers\n",
         "<!-- Written by scripts/scoreboard.sh; do not edit. Targets: config/scenarios/targets.yaml. -->\n",
-        "The transport's own code on every host, over the emulated fabric, in virtual time. Every figure is a median "
-        "over seeds and the same on every machine, except the simulator's speed "
+        "The transport's own code on every host, over the emulated fabric, in virtual time. "
+        + ("Every figure is of one seed (`--quick`: without the long rows), " if quick else "Every figure is a median over seeds, ")
+        + "and the same on every machine, except the simulator's speed "
         f"({cpu_name()}, one core, best of five). Again: `scripts/scoreboard.sh`; one row: "
         "`metaroce-sim run config/scenarios/NAME.yaml --seeds 5`.\n",
         f"One transport block for all rows, hash `{board.hash}`: the defaults of the configuration reference, except "
@@ -314,7 +315,7 @@ def measure(board, peers, rows, canaries, options, began):
     if options.output or not (options.quick or options.only):
         where = options.output or PAGE
         where.parent.mkdir(parents=True, exist_ok=True)
-        where.write_text(page(board, peers, rows), encoding="utf-8")
+        where.write_text(page(board, peers, rows, options.quick), encoding="utf-8")
     return 1 if board.broken or missed or (options.strict and short) else 0
 
 
