@@ -1,6 +1,6 @@
 // Congestion control behind a compile-time interface (template parameter of the TX role), and its
 // first implementation: ECN-driven additive increase, multiplicative decrease per path, coupled
-// over the paths of a connection. The receiver's half (rate hints) joins through on_hint().
+// over the paths of a connection. The receiver's half (rate hints) sets the target.
 //
 //   Window of a path W_p in bytes; window of the connection W_c = sum of W_p, kept explicitly.
 //   [MR-8.3.2] `target` is what the allowed rate (line rate, or the receiver's hint) sends within
@@ -122,10 +122,9 @@ class EcnAimd {
   }
   // What a start's first answer allows: all that the rate sends within an RTT, at once.
   // [MR-8.3.13]
-  static Bytes lift(Conn& c, Path& p, Bytes each) {
+  static void lift(Conn& c, Path& p, Bytes each) {
     if (p.window < each)
       resize(c, p, std::min(each, p.window + std::max<Bytes>(c.max - c.window, 0)));
-    return p.window;
   }
   // The hint allows less than the windows: they follow it in proportion.
   static void scale(Conn& c, Path& p, Bytes to, Bytes whole) {

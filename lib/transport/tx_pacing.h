@@ -30,9 +30,7 @@ bool TxRole<Q, Io, Cc>::may_send(Conn& c) {
     wake_ = std::min(wake_, c.pace_at);
     return false;
   }
-  if (c.flush_on_resume) {
-    c.flush_on_resume = !send_flushes(c);
-  }
+  if (c.flush_on_resume) c.flush_on_resume = !send_flushes(c);
   credit(c);
   if (c.tokens > 0) return true;
   // A hint that expires first lets it go at the line rate.
@@ -93,7 +91,8 @@ void TxRole<Q, Io, Cc>::start_after_idle(Conn& c) {
 
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::note_hint(Conn& c, const PathAck& a, Nanos received_at) {
-  if (!config_.rate_hints || a.hint_path >= c.paths.size()) return;
+  // Without hints the line rate is what is allowed, and the target still follows the round trip.
+  if (!config_.rate_hints || a.hint_path >= c.paths.size()) return size_hint_window(c);
   // Of the whole connection: a path without a sample does not know of a long queue.
   const Nanos srtt = c.rtt.valid() ? c.rtt.srtt() : c.params.handshake_rtt;
   if (c.hint.on_ack(c.plane_slots[a.hint_path], a, now_, received_at + 2 * srtt + kHintLife))

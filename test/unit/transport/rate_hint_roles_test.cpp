@@ -161,6 +161,8 @@ TEST(RateHintRoles, off__neither_given_nor_followed) {
   p.run_with_rivals(30 * kMicrosecond);
   EXPECT_EQ(p.last_hint, 0U);
   EXPECT_EQ(p.conn().pace_rate, 100000U);
+  // [MR-8.3.12] The line rate is what is allowed: windows still know their target.
+  EXPECT_GE(p.conn().cc.target, Bytes{100000} * p.conn().lowest_rtt.value() / 8000);
 }
 
 // [MR-8.4.7] A window that CE has shrunk stays below what the hint would allow.
