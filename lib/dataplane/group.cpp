@@ -58,7 +58,7 @@ std::uint32_t Group::rx_pass(Nanos now) {
     rte_pktmbuf_free_bulk(burst, n);
   }
   rx_.take_receives();
-  rx_.end_burst(!more);
+  rx_.end_burst(!more, !more);
   return total;
 }
 

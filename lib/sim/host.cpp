@@ -96,7 +96,7 @@ bool SimHost::command_rx(Command k) {
   k.token = kToken;
   if (!queues_.control_to_rx.push(k)) return false;
   rx_.begin_burst(now_);
-  rx_.end_burst(true);
+  rx_.end_burst(true, true);
   RxToControl e;
   while (queues_.rx_to_control.pop(e))
     if (e.kind == RxToControlKind::kResult) return e.result.ok;
@@ -185,7 +185,7 @@ void SimHost::receive() {
   const bool empty = n == inbox.size();
   inbox.erase(inbox.begin(), inbox.begin() + static_cast<std::ptrdiff_t>(n));
   rx_.take_receives();
-  rx_.end_burst(empty);
+  rx_.end_burst(empty, false);
 }
 
 void SimHost::transmit() {
@@ -237,7 +237,8 @@ void SimHost::collect() {
 Nanos SimHost::next_poll(Nanos now) {
   constexpr Nanos kBusy = 2 * kMicrosecond, kQuiet = 100 * kMicrosecond;
   if (!net_.inbox(id_).empty()) return now;
-  return std::min(now + (tx_.quiet() && pending_.empty() ? kQuiet : kBusy), tx_.pacing_wake());
+  return std::min(now + (tx_.quiet() && pending_.empty() ? kQuiet : kBusy),
+                  std::min(tx_.pacing_wake(), rx_.ack_wake()));
 }
 
 }  // namespace metaroce::sim

@@ -30,7 +30,7 @@ struct TransportConfig {
   // Loss recovery.
   Nanos probe_timeout_floor = 200 * kMicrosecond;
   Nanos probe_timeout_max = 64 * kMillisecond;
-  Nanos max_ack_delay = kMicrosecond;
+  Nanos max_ack_delay = 300;
   std::uint32_t ack_every_packets = 8;
   std::uint32_t retry_limit = 16;  // gap-declared losses of one packet
   Nanos dead_peer_timeout = 4 * kSecond;

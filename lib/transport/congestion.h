@@ -36,6 +36,7 @@ class EcnAimd {
     bool used_fully = false;    // the window limited sending in this round
     bool lossy_before = false;  // the previous round lost more than 20 %
     bool skip = false;          // one rotation without new packets
+    std::uint8_t early = 0;     // rounds left in which delay steers [MR-8.3.14]
     Bytes regrow_to = 0;        // a path that returned doubles up to here; 0 = it does not
   };
   struct Conn {
@@ -49,10 +50,10 @@ class EcnAimd {
 
   static Bytes initial_window(const TransportConfig& c, Nanos handshake_rtt, Mbps line_rate) {
     if (c.initial_window != 0) return c.initial_window;
-    // [MR-8.2.1] [MR-8.2.8] 0.8 x RTT x line rate. The handshake passes the control threads, hence
+    // [MR-8.2.1] [MR-8.2.8] 0.9 x RTT x line rate. The handshake passes the control threads, hence
     // the cap: 25 us is a generous fabric round trip. Mb/s x ns / 8000 = bytes.
     const Nanos rtt = std::min<Nanos>(handshake_rtt, 25 * kMicrosecond);
-    return static_cast<Bytes>(line_rate) * rtt / 10000;
+    return static_cast<Bytes>(line_rate) * rtt * 9 / 80000;
   }
   static void start(Conn& c, Path* paths, std::uint32_t n, const TransportConfig& config,
                     std::uint32_t packet, Nanos handshake_rtt, Mbps line_rate) {
@@ -62,7 +63,10 @@ class EcnAimd {
     c.min = std::min(config.min_window, c.max);
     const Bytes whole = std::clamp(initial_window(config, handshake_rtt, line_rate), c.min, c.max);
     const Bytes each = std::min(std::max<Bytes>(whole / n, 2 * c.packet), c.max / n);
-    for (std::uint32_t i = 0; i < n; ++i) paths[i].window = each;
+    for (std::uint32_t i = 0; i < n; ++i) {
+      paths[i].window = each;
+      paths[i].early = kEarlyRounds;
+    }
     c.initial = each;
     c.window = each * n;
     c.min = std::min(c.min, c.window);  // the division rounded down
@@ -71,6 +75,7 @@ class EcnAimd {
   // After idle time nobody knows what the network holds: what grew starts again, what shrank
   // stays. [MR-8.2.2]
   static void restart(Conn& c, Path& p) {
+    p.early = kEarlyRounds;
     if (p.window <= c.initial) return;
     c.window -= p.window - c.initial;
     p.window = c.initial;
@@ -104,8 +109,13 @@ class EcnAimd {
     p.window = each;
   }
 
+  // How long the newest packet of a path waited, beyond the lowest round trip `trip` of the
+  // connection; trip 0: no sample.
+  struct Delay {
+    Nanos excess, trip;
+  };
   static void on_ack(Conn& c, Path& p, Bytes acked, std::uint32_t packets, std::uint32_t ce,
-                     PathSeq cum, PathSeq next) {
+                     PathSeq cum, PathSeq next, Delay delay) {
     p.round_acked += acked;
     if (ce != 0) {
       p.skip = true;
@@ -114,7 +124,9 @@ class EcnAimd {
     }
     if (ce < packets)
       grow(c, p, ce == 0 ? acked : std::max<Bytes>(acked - Bytes{ce} * c.packet, 0));
-    if (cum >= p.round_end) end_round(c, p, next);
+    if (cum < p.round_end) return;
+    if (p.early != 0 && delay.trip != 0) steer(c, p, delay);
+    end_round(c, p, next);
   }
   static void on_loss(Conn& c, Path& p, Bytes lost) {
     p.round_lost += lost;
@@ -132,6 +144,15 @@ class EcnAimd {
   }
 
  private:
+  static constexpr std::uint8_t kEarlyRounds = 2;
+
+  // [MR-8.3.14] A queue of `excess` after one trip is a route that is loaded `excess / trip` too
+  // high; twice that, because the queue must go as well. At most half.
+  static void steer(Conn& c, Path& p, Delay d) {
+    --p.early;
+    if (c.hinted || c.window < c.target - c.target / 4) return;
+    shrink(c, p, p.window * std::min(2 * d.excess, d.trip / 2) / d.trip);
+  }
   static void grow(Conn& c, Path& p, Bytes clean) {
     if (p.window == 0) return;  // it left the active set
     Bytes step = 0;

@@ -6,14 +6,17 @@
 namespace metaroce {
 
 template <typename Q, typename Io>
-void RxRole<Q, Io>::send_acks(bool queue_empty) {
+void RxRole<Q, Io>::send_acks(bool leaving) {
   std::size_t kept = 0;
+  ack_wake_ = kNever;
   for (const std::uint32_t index : ack_list_) {
     RxConn& conn = conns_[index];
     // Before the first packet nobody knows where an answer would go.
-    const bool due =
-        conn.alive && (queue_empty || conn.urgent || conn.pending >= config_.ack_every_packets);
+    const Nanos latest = conn.owed_since + config_.max_ack_delay;
+    const bool due = conn.alive && (leaving || conn.urgent || now_ >= latest ||
+                                    conn.pending >= config_.ack_every_packets);
     if (!due) {
+      if (conn.alive) ack_wake_ = std::min(ack_wake_, latest);
       ack_list_[kept++] = index;
       continue;
     }

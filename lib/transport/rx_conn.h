@@ -26,6 +26,7 @@ struct RxConn {
   bool last_ce = false;
   bool urgent = false;        // a gap, CE change, ACK_REQ or FLUSH: do not wait for more packets
   std::uint32_t pending = 0;  // packets since the last ACK
+  Nanos owed_since = 0;       // the oldest of them came
   ConnParams params;
   std::vector<RxPath> paths;
   std::vector<RxPathCounters> path_counters;

@@ -99,6 +99,8 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
   if ((d.c.flags & wire::kFlagAckReq) != 0) {
     return ack_alone(conn, path_id);
   }
+  // Nothing else comes that could share an ACK with it.
+  conn.urgent |= d.demand == 0;
   account(conn, path_id, arrival, p.ce);
 }
 

@@ -90,13 +90,16 @@ class RxRole {
   void on_packet(const RxPacket& p);
   // Takes receives that applications posted; call once per pass, before end_burst.
   void take_receives();
-  void end_burst(bool queue_empty) {
+  void end_burst(bool queue_empty, bool leaving) {
     refresh_hints();
-    send_acks(queue_empty);
+    send_acks(leaving);
     deliver_mail();
     note_pressure(queue_empty);
     cqs_.flush();
   }
+
+  // After end_burst(): when an acknowledgment has waited long enough; kNever: none is owed.
+  [[nodiscard]] Nanos ack_wake() const { return ack_wake_; }
 
   [[nodiscard]] const RxCounters& counters() const { return counters_; }
   [[nodiscard]] RxCounters& counters() { return counters_; }
@@ -171,6 +174,7 @@ class RxRole {
   void owe_ack(RxConn& conn) {
     if (!conn.ack_queued) {
       conn.ack_queued = true;
+      conn.owed_since = now_;
       ack_list_.push_back(conn.params.index.v);
     }
   }
@@ -179,7 +183,7 @@ class RxRole {
     s.ack_dirty = true;
     conn.ack_streams.push_back(stream_slot(s.params.handle));
   }
-  void send_acks(bool queue_empty);
+  void send_acks(bool leaving);
   bool send_one_ack(RxConn& conn, std::array<std::uint64_t, 4>& paths);
   void ack_alone(RxConn& conn, std::uint8_t path);
   std::uint32_t write_stream_block(std::uint8_t* out, RecvStream& s);
@@ -236,6 +240,7 @@ class RxRole {
   Queues& q_;
   Io& io_;
   Nanos now_ = 0;
+  Nanos ack_wake_ = kNever;
   std::uint32_t round_ = 0, serial_ = 0, next_client_ = 0;
   MemoryTable memory_;
   CompletionQueues cqs_;

@@ -116,6 +116,7 @@ struct TxConn {
   Bytes hint_window = kNoHintWindow;
   RttEstimator rtt;  // of all paths together
   LowestRtt lowest_rtt;
+  Nanos latest_rtt = 0;          // of any path
   bool flush_on_resume = false;  // after the pause that the first hint makes
   TxHint hint;
   std::uint64_t backlog = 0;  // bytes taken from applications and not sent

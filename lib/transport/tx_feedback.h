@@ -86,6 +86,7 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
   for (unsigned k = 0; k < 4; ++k)
     newly.words()[k] = acked.words()[k] & p.seq.unresolved.words()[k];
   Bytes bytes = 0;
+  typename Cc::Delay delay{0, 0};
   if (newly.any()) {
     const std::int32_t top = a.highest - p.seq.floor;
     // A sample only from the ACK that newly acknowledges `highest`. [MR-7.2.1] [MR-7.2.2]
@@ -95,9 +96,12 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
       const std::int64_t units =
           std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
       if (units > 0) {
-        p.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
-        c.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
-        c.lowest_rtt.sample(static_cast<Nanos>(units) << kWireTimeShift, now_);
+        const Nanos rtt = static_cast<Nanos>(units) << kWireTimeShift;
+        p.rtt.sample(rtt);
+        c.rtt.sample(rtt);
+        c.latest_rtt = rtt;
+        c.lowest_rtt.sample(rtt, now_);
+        delay = {rtt - c.lowest_rtt.value(), c.lowest_rtt.value()};
       }
     }
     apply_acked(c, path, newly, bytes);
@@ -118,7 +122,8 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     p.gap_since = kNever;
   else if (p.gap_since == kNever || ripe)
     p.gap_since = now_;
-  if (newer) Cc::on_ack(c.cc, p.cc, bytes, packets, ce < 0x80000000U ? ce : 0, a.cum, p.seq.next);
+  if (newer)
+    Cc::on_ack(c.cc, p.cc, bytes, packets, ce < 0x80000000U ? ce : 0, a.cum, p.seq.next, delay);
   settle(c, path);
   watch_window(c);
   if (bytes != 0) plane_progress(c, path);
@@ -315,10 +320,10 @@ void TxRole<Q, Io, Cc>::on_ripe_gap(Conn& c, std::uint8_t path) {
   c.flush_credit = 1000;
 }
 
-// The oldest data transmission is resolved as lost and goes to the best other path; a FLUSH goes
-// out here, again at each backed-off timeout while the path is silent. A second silence moves
-// everything that is left, and asks twice. A silent plane leaves as a whole.
-// [MR-7.4.5] [MR-7.4.6] [MR-7.4.8] [MR-9.4.1]
+// While the peer answers elsewhere, everything on the path is resolved as lost and goes to other
+// paths; else the oldest data transmission, and the rest after a second silence. A FLUSH goes out
+// here, again at each timeout while the path is silent; the second time with a PROBE. A silent
+// plane leaves as a whole. [MR-7.4.5] [MR-7.4.6] [MR-7.4.8] [MR-9.4.1]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];
@@ -336,7 +341,8 @@ void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   if (p.health.silent(now_, c.last_ack)) return fail_path(c, path);
   p.last_progress = now_;
   c.flush_credit = 1000;
-  if (p.health.silences >= 2) {
+  // [MR-7.4.6]
+  if (p.health.silences >= 2 || peer_answers(c)) {
     requeue_all(c, path, Lost::kTimeout);
   } else {
     for (unsigned i = 0; i < p.seq.span(); ++i) {

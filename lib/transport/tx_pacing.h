@@ -123,7 +123,7 @@ void TxRole<Q, Io, Cc>::apply_hint(Conn& c) {
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::pause(Conn& c, Mbps before, bool first) {
   const Nanos trip = hint_trip(c);
-  const Nanos wait = before == 0 ? trip : trip * (before - c.pace_rate) / before;
+  const Nanos wait = (before == 0 ? trip : trip * (before - c.pace_rate) / before) / 2;
   c.pace_at = std::max(c.pace_at, now_ + wait);
   c.tokens_at = c.pace_at;  // the pause earns nothing
   c.flush_on_resume |= first;
@@ -150,7 +150,9 @@ void TxRole<Q, Io, Cc>::size_hint_window(Conn& c) {
   c.cc.target = std::max<Bytes>(Bytes{c.pace_rate} * window_trip / 8000, least);
   c.hint_window =
       c.cc.hinted ? std::max<Bytes>(Bytes{c.pace_rate} * trip / 8000, least) : Conn::kNoHintWindow;
-  if (c.cc.hinted && c.cc.window > c.cc.target + c.cc.target / 4) {
+  // Not while the packets of a start that the network threw away still count as in flight: closed
+  // windows would leave the link idle until their loss is known.
+  if (c.cc.hinted && c.cc.window > c.cc.target + c.cc.target / 4 && c.inflight <= c.cc.target) {
     const Bytes whole = c.cc.window;
     for (unsigned i = 0; i < c.active_paths; ++i)
       Cc::scale(c.cc, c.paths[i].cc, c.cc.target, whole);

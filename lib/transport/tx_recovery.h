@@ -187,7 +187,8 @@ Nanos TxRole<Q, Io, Cc>::deadline(const Conn& c, std::uint8_t path) const {
   if (p.health.asks()) return p.health.next;
   const Nanos pto = probe_timeout(c, p);
   // [MR-7.4.6] [MR-7.5.2]
-  const unsigned shift = std::min<unsigned>(std::max(p.health.silences, c.backoff), 16);
+  const unsigned own = peer_answers(c) ? 0 : p.health.silences;
+  const unsigned shift = std::min<unsigned>(std::max<unsigned>(own, c.backoff), 16);
   return p.last_progress + std::min(pto << shift, std::max(pto, config_.probe_timeout_max));
 }
 

@@ -193,6 +193,11 @@ class TxRole {
                     p.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay, 0));
   }
 
+  // Something was heard within the last round trip: who is silent now is a path, not the peer.
+  [[nodiscard]] bool peer_answers(const Conn& c) const {
+    return c.rtt.valid() && now_ - c.last_ack < c.rtt.srtt();
+  }
+
   // tx_paths.h
   void fail_path(Conn& c, std::uint8_t path);
   void ask_path(Conn& c, std::uint8_t path);
@@ -243,6 +248,7 @@ class TxRole {
   Sent send_new(Conn& c);
   int pick_path(Conn& c);
   int pick_resend_path(Conn& c, const ResendNode& n);
+  int next_proven_path(Conn& c);
   bool send_data(Conn& c, std::uint8_t path, SendStream& s, std::uint32_t work, StreamSeq spn,
                  std::uint8_t losses, bool resend);
   std::uint32_t write_header(std::uint8_t* out, Conn& c, std::uint8_t path, SendStream& s,
@@ -280,9 +286,14 @@ class TxRole {
   void lift_windows(Conn& c);
   void pause(Conn& c, Mbps before, bool first);
   [[nodiscard]] Nanos hint_trip(const Conn& c) const;
-  static Mbps rate_now(const Conn& c) {
-    return c.inflight > c.hint_window ? std::max<Mbps>(c.pace_rate - c.pace_rate / 8, 1)
-                                      : c.pace_rate;
+  // Under a hint: an eighth less while a queue stands, a sixteenth more while there is none. The
+  // newest round trip tells; what is in flight does not, for lost packets count. [MR-8.4.6]
+  [[nodiscard]] Mbps rate_now(const Conn& c) const {
+    if (c.hint_window == Conn::kNoHintWindow) return c.pace_rate;
+    const Nanos queue = c.latest_rtt - c.lowest_rtt.value();
+    if (queue > 2 * config_.hint_window_slack)
+      return std::max<Mbps>(c.pace_rate - c.pace_rate / 8, 1);
+    return queue < config_.hint_window_slack ? c.pace_rate + c.pace_rate / 16 : c.pace_rate;
   }
   // What waits besides `bytes` and `resends` that leave now. [MR-8.5.1]
   static std::uint8_t demand(const Conn& c, std::uint32_t bytes, std::uint32_t resends) {

@@ -216,6 +216,10 @@ int TxRole<Q, Io, Cc>::pick_resend_path(Conn& c, const ResendNode& n) {
         return static_cast<int>(i);
     }
   }
+  if (n.timed_out && c.inflight < c.cc.window && peer_answers(c)) {
+    const int proven = next_proven_path(c);
+    if (proven >= 0) return proven;
+  }
   // All windows closed: a resend may still use its own path when nothing is in flight there; when
   // every path is silent, that is the only way to learn that one lives again.
   Path& p = c.paths[n.path];
@@ -223,6 +227,24 @@ int TxRole<Q, Io, Cc>::pick_resend_path(Conn& c, const ResendNode& n) {
       p.data_unresolved == 0 && p.seq.span() < PathWindow::kDataLimit &&
       io_.ready(c.params.index, c.plane_slots[n.path])) {
     return n.path;
+  }
+  return -1;
+}
+
+// What a silent path held has left the connection's window: it may go where answers come from,
+// although each of those paths has a full window of its own. -1: none. [MR-7.3.9]
+template <typename Q, typename Io, typename Cc>
+int TxRole<Q, Io, Cc>::next_proven_path(Conn& c) {
+  unsigned at = c.current_path;
+  for (unsigned tries = 0; tries < c.active_paths; ++tries) {
+    at = at + 1 >= c.active_paths ? 0 : at + 1;
+    const Path& p = c.paths[at];
+    if (!p.health.carries() || p.draining || !p.rtt.valid() ||
+        p.seq.span() >= PathWindow::kDataLimit || !io_.ready(c.params.index, c.plane_slots[at]))
+      continue;
+    c.current_path = static_cast<std::uint8_t>(at);
+    c.run_left = 0;
+    return static_cast<int>(at);
   }
   return -1;
 }

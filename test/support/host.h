@@ -117,7 +117,7 @@ class Host {
     k.token = 7;
     queues.control_to_rx.push(k);
     rx.begin_burst(now);
-    rx.end_burst(true);
+    rx.end_burst(true, true);
     RxToControl e;
     while (queues.rx_to_control.pop(e))
       if (e.kind == RxToControlKind::kResult) return e.result;
@@ -186,7 +186,7 @@ class Host {
       ++n;
     }
     rx.take_receives();
-    rx.end_burst(n < 32);
+    rx.end_burst(n < 32, n < 32);
     tx.poll(t);
     timer.poll(t);
     TxToControl e;

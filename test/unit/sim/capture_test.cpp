@@ -104,7 +104,7 @@ class Receiver {
     p.dst_port = f.dst_port;
     rx_.begin_burst(now_ += 100);
     rx_.on_packet(p);
-    rx_.end_burst(true);
+    rx_.end_burst(true, true);
     drain();
   }
   [[nodiscard]] const RxCounters& counters() const { return rx_.counters(); }
@@ -116,7 +116,7 @@ class Receiver {
     k.token = 1;
     EXPECT_TRUE(queues_.control_to_rx.push(k));
     rx_.begin_burst(now_);
-    rx_.end_burst(true);
+    rx_.end_burst(true, true);
     RxToControl e;
     ASSERT_TRUE(queues_.rx_to_control.pop(e));
     EXPECT_TRUE(e.result.ok);

@@ -19,7 +19,7 @@ class EcnAimdTest : public ::testing::Test {
   // One round of path p in which `packets` were received, `ce` of them marked.
   void round(std::uint32_t p, std::uint32_t packets, std::uint32_t ce, Bytes acked = 100000) {
     const PathSeq cum = paths_[p].round_end;
-    EcnAimd::on_ack(conn_, paths_[p], acked, packets, ce, cum, cum + 100);
+    EcnAimd::on_ack(conn_, paths_[p], acked, packets, ce, cum, cum + 100, EcnAimd::Delay{0, 0});
   }
   Bytes sum() const {
     Bytes s = 0;
@@ -143,9 +143,9 @@ TEST_F(EcnAimdTest, scale__in_proportion) {
 // A round of the loss rule ends when what was next at its start is acknowledged, not before.
 TEST_F(EcnAimdTest, on_ack__once_per_round) {
   start(1);
-  EcnAimd::on_ack(conn_, paths_[0], 1000, 1, 0, PathSeq{99}, PathSeq{150});
+  EcnAimd::on_ack(conn_, paths_[0], 1000, 1, 0, PathSeq{99}, PathSeq{150}, EcnAimd::Delay{0, 0});
   EXPECT_EQ(paths_[0].round_end, PathSeq{100});
-  EcnAimd::on_ack(conn_, paths_[0], 1000, 1, 0, PathSeq{100}, PathSeq{150});
+  EcnAimd::on_ack(conn_, paths_[0], 1000, 1, 0, PathSeq{100}, PathSeq{150}, EcnAimd::Delay{0, 0});
   EXPECT_EQ(paths_[0].round_end, PathSeq{150});
 }
 
@@ -155,12 +155,14 @@ TEST_F(EcnAimdTest, on_ack__each_mark_takes_half_a_packet) {
   config_.initial_window = 800 * 4096;
   start(2);
   const Bytes w = paths_[0].window;
-  EcnAimd::on_ack(conn_, paths_[0], 10 * 4096, 10, 10, PathSeq{1}, PathSeq{150});
+  EcnAimd::on_ack(conn_, paths_[0], 10 * 4096, 10, 10, PathSeq{1}, PathSeq{150},
+                  EcnAimd::Delay{0, 0});
   EXPECT_TRUE(paths_[0].skip);
   EXPECT_EQ(paths_[0].window, w - 10 * 2048);
   EXPECT_EQ(paths_[1].window, w) << "the other path is not concerned";
   for (int i = 0; i < 39; ++i)
-    EcnAimd::on_ack(conn_, paths_[0], 10 * 4096, 10, 10, PathSeq{1}, PathSeq{150});
+    EcnAimd::on_ack(conn_, paths_[0], 10 * 4096, 10, 10, PathSeq{1}, PathSeq{150},
+                    EcnAimd::Delay{0, 0});
   EXPECT_EQ(paths_[0].window, w / 2) << "everything marked for an RTT halves";
   EXPECT_EQ(conn_.window, sum());
 }

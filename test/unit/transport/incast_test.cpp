@@ -151,7 +151,7 @@ class Incast {
       last_arrival = now;
       b.deliver(f, ip((c.dcid >> 8) - 1));
     }
-    b.rx.end_burst(true);
+    b.rx.end_burst(true, true);
     b.tx.poll(now);
     b.timer.poll(now);
   }

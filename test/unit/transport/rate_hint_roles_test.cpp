@@ -43,7 +43,7 @@ class Contended : public Pair {
     b.rx.begin_burst(now);
     for (unsigned i = 0; i < next.size(); ++i)
       for (unsigned k = 0; k < 8; ++k) b.deliver(packet(i, demand), rival_ip(i));
-    b.rx.end_burst(true);
+    b.rx.end_burst(true, true);
   }
   Frame packet(unsigned i, std::uint8_t demand) {
     wire::Write w{};
@@ -222,7 +222,7 @@ TEST(RateHintRoles, host_pressure__bursts_that_leave_packets) {
   EXPECT_EQ(pressure, 0);
   for (int k = 0; k < 60; ++k) {
     p.b.rx.begin_burst(p.now);
-    p.b.rx.end_burst(false);
+    p.b.rx.end_burst(false, false);
   }
   bool first = true;
   p.ba.drop_if = [&](const Frame& f) {

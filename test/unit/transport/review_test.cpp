@@ -333,7 +333,7 @@ void deliver(Pair& p, const std::vector<Frame>& frames) {
   p.w.b.rx.begin_burst(p.w.now);
   for (const Frame& f : frames) p.w.b.deliver(f, p.w.a.ip);
   p.w.b.rx.take_receives();
-  p.w.b.rx.end_burst(true);
+  p.w.b.rx.end_burst(true, true);
 }
 
 // [MR-4.5.1]

@@ -351,7 +351,7 @@ TEST(RxRole, write__message_above_the_limit_is_refused) {
   w.d.op = 0x01;
   p.b.rx.begin_burst(p.now);
   p.b.deliver(seen, p.a.ip);
-  p.b.rx.end_burst(true);
+  p.b.rx.end_burst(true, true);
   EXPECT_EQ(p.drops_b(DropReason::kLength), 1U);
   EXPECT_EQ(p.b.placed, 0U);
 }
@@ -613,7 +613,7 @@ TEST(RxRole, probe__reply_copies_and_is_short) {
   };
   p.b.rx.begin_burst(p.now);
   p.b.deliver(f, p.a.ip);
-  p.b.rx.end_burst(true);
+  p.b.rx.end_burst(true, true);
   ASSERT_EQ(reply.bytes.size(), sizeof(wire::Probe) + sizeof(wire::AckStream));
   const auto& r = *reinterpret_cast<const wire::Probe*>(reply.bytes.data());
   EXPECT_EQ(r.c.type(), wire::Type::kProbeReply);

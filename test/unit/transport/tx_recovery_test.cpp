@@ -335,7 +335,7 @@ TEST(Recovery, nack__for_a_packet_that_arrived_meanwhile) {
   p.ba.drop_if = [](const Frame&) { return true; };
   p.b.rx.begin_burst(p.now);
   p.b.deliver(sent, p.a.ip);
-  p.b.rx.end_burst(true);
+  p.b.rx.end_burst(true, true);
   p.ba.drop_if = nullptr;
   Frame f;
   wire::Ack a{};
