@@ -1,7 +1,9 @@
 // Transmit side of one connection and its paths. tx-owned.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -79,6 +81,7 @@ struct TxConn {
   std::vector<TxPath<Cc>> paths;
   std::array<std::uint8_t, 256> plane_slots{};
   std::array<std::uint64_t, 4> open_paths{};  // room in window and sequence
+  std::array<std::uint64_t, 4> skip_paths{};  // those that sit out a rotation: cc.skip
   std::vector<PlaneHealth> planes;            // by index in params.planes
   Pulse pulse;
   Nanos recovered_at = 0;  // when the peer was heard after it had been silent as a whole
@@ -124,6 +127,25 @@ struct TxConn {
   static constexpr Bytes kNoHintWindow = INT64_MAX;
   [[nodiscard]] bool path_open(std::uint8_t p) const {
     return ((open_paths[p / 64] >> (p % 64)) & 1U) != 0;
+  }
+  [[nodiscard]] bool skips(std::uint8_t p) const {
+    return ((skip_paths[p / 64] >> (p % 64)) & 1U) != 0;
+  }
+  [[nodiscard]] bool any_skips() const {
+    return (skip_paths[0] | skip_paths[1] | skip_paths[2] | skip_paths[3]) != 0;
+  }
+  void set_skip(std::uint8_t p, bool on) {
+    const std::uint64_t bit = std::uint64_t{1} << (p % 64);
+    skip_paths[p / 64] = on ? skip_paths[p / 64] | bit : skip_paths[p / 64] & ~bit;
+  }
+  // First path with room in [from, end); `end` when there is none.
+  [[nodiscard]] unsigned next_open(unsigned from, unsigned end) const {
+    while (from < end) {
+      const std::uint64_t word = open_paths[from / 64] >> (from % 64);
+      if (word != 0) return std::min(end, from + static_cast<unsigned>(std::countr_zero(word)));
+      from = (from / 64 + 1) * 64;
+    }
+    return end;
   }
   void set_open(std::uint8_t p, bool on) {
     const std::uint64_t bit = std::uint64_t{1} << (p % 64);
