@@ -24,7 +24,7 @@ using fabric::Picos;
 
 // Events of the simulator in the fabric's queue.
 enum EventKind : std::uint8_t {
-  kPollEvent = 16,  // a = host, b = generation
+  kPollEvent = 16,  // a = host, b = which of its events
   kFlowEvent = 17,  // a = flow
   kSampleEvent = 18,
 };
@@ -103,12 +103,21 @@ class Network {
     at = std::max(std::max(at, p.last + poll_interval_), queue_.now());
     if (at >= p.planned) return;
     p.planned = at;
-    queue_.schedule(at, kPollEvent, host, ++p.generation);
+    if (at < std::min(p.near, p.far)) plan(p, host);
   }
-  // True when the event is the newest that was planned.
+  // True when the host is to be polled now.
   bool begin_poll(const fabric::Event& e) {
     Poll& p = polls_[e.a];
-    if (p.generation != e.b) return false;
+    if (e.b == kFarPoll)
+      p.far = kNever;
+    else if (e.b == p.generation)
+      p.near = kNever;
+    else
+      return false;  // an earlier one took its place
+    if (p.planned > queue_.now()) {
+      if (p.planned < std::min(p.near, p.far)) plan(p, static_cast<std::uint16_t>(e.a));
+      return false;
+    }
     p.last = queue_.now();
     p.planned = kNever;
     return true;
@@ -151,10 +160,25 @@ class Network {
   [[nodiscard]] std::uint64_t trace() const { return trace_; }
 
  private:
+  // A host that is polled moves its next time on each time. So one event, the far one, stays in the
+  // queue, looks at its time and waits for the next; only what comes before it has another one.
   struct Poll {
     Picos last = -(Picos{1} << 60), planned = kNever;
-    std::uint32_t generation = 0;
+    Picos near = kNever, far = kNever;  // events in the queue
+    std::uint32_t generation = 0;       // of the near one
   };
+  static constexpr std::uint32_t kFarPoll = 0xffffffff;
+  // The planned time comes before the events in the queue.
+  void plan(Poll& p, std::uint16_t host) {
+    if (p.far == kNever) {
+      p.far = p.planned;
+      queue_.schedule(p.planned, kPollEvent, host, kFarPoll);
+    } else {
+      p.near = p.planned;
+      p.generation = p.generation + 1 == kFarPoll ? 0 : p.generation + 1;
+      queue_.schedule(p.planned, kPollEvent, host, p.generation);
+    }
+  }
   void account_loss(std::uint32_t frame) {
     if (!is_data(frames_.header(frame))) {
       ++counters_.lost_other;
