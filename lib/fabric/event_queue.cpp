@@ -28,25 +28,27 @@ void EventQueue::pull_far() {
 // A slot holds a handful of events mostly: sorted as they come, newest first.
 void EventQueue::sort_slot(std::uint32_t index, Picos slot) {
   constexpr std::size_t kFew = 32;
-  ready_.clear();
   ready_next_ = 0;
   ready_slot_ = slot;
   std::uint64_t order = ready_order_ = kFirstOrder;
+  std::size_t n = 0;
   for (std::uint32_t id = slots_[index];;) {
     Node& node = nodes_[id];
-    ready_.push_back({key_of(node.offset, --order, node.kind), node.a, node.b});
+    if (n == ready_.size()) ready_.resize(2 * n);
+    ready_[n++] = {key_of(node.offset, --order, node.kind), node.a, node.b};
     if (node.next == kNil) {
       node.next = free_;
       break;
     }
     id = node.next;
   }
+  ready_end_ = n;
   free_ = slots_[index];
   slots_[index] = kNil;
   clear_bit(index);
-  const std::size_t n = ready_.size();
   if (n > kFew) {
-    std::sort(ready_.begin(), ready_.end(), [](auto& x, auto& y) { return x.key < y.key; });
+    std::sort(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(n),
+              [](auto& x, auto& y) { return x.key < y.key; });
     return;
   }
   for (std::size_t i = 1; i < n; ++i) {
@@ -61,17 +63,16 @@ void EventQueue::sort_slot(std::uint32_t index, Picos slot) {
 // For a slot that is being emptied, or one before it: then what is left waits in the ring again.
 void EventQueue::insert_ready(Picos at, std::uint8_t kind, std::uint32_t a, std::uint32_t b) {
   if (at >> kSlotShift < ready_slot_) {
-    for (std::size_t i = ready_next_; i < ready_.size(); ++i) {
+    for (std::size_t i = ready_next_; i < ready_end_; ++i) {
       const Ready& r = ready_[i];
       push(time_of(r), static_cast<std::uint8_t>(r.key), r.a, r.b);
     }
-    ready_.clear();
-    ready_next_ = 0;
+    ready_next_ = ready_end_ = 0;
     return push(at, kind, a, b);
   }
   const Ready entry{key_of(at, ready_order_++, kind), a, b};
-  ready_.push_back(entry);
-  std::size_t place = ready_.size() - 1;
+  if (ready_end_ == ready_.size()) ready_.resize(2 * ready_end_);
+  std::size_t place = ready_end_++;
   for (; place > ready_next_ && ready_[place - 1].key > entry.key; --place)
     ready_[place] = ready_[place - 1];
   ready_[place] = entry;

@@ -39,7 +39,7 @@ inline constexpr std::uint8_t kFirstOwnerKind = 16;
 
 class EventQueue {
  public:
-  EventQueue() : slots_(kSlots, kNil) {}
+  EventQueue() : slots_(kSlots, kNil), ready_(64) {}
 
   // An event in the past happens now.
   void schedule(Picos at, std::uint8_t kind, std::uint32_t a, std::uint32_t b = 0) {
@@ -65,6 +65,14 @@ class EventQueue {
     return true;
   }
 
+  // Something of an event that comes soon, for prefetching: false when the one `ahead` of the next
+  // is in a later slot.
+  bool soon(std::size_t ahead, std::uint8_t& kind, std::uint32_t& a) const {
+    if (ready_next_ + ahead >= ready_end_) return false;
+    kind = static_cast<std::uint8_t>(ready_[ready_next_ + ahead].key);
+    a = ready_[ready_next_ + ahead].a;
+    return true;
+  }
   // Time of the next event, kNever without one.
   [[nodiscard]] Picos next() const {
     if (sorted()) return time_of(ready_[ready_next_]);
@@ -141,7 +149,7 @@ class EventQueue {
     word &= ~(std::uint64_t{1} << (index % 64));
     if (word == 0) summary_[index / 4096] &= ~(std::uint64_t{1} << (index / 64 % 64));
   }
-  [[nodiscard]] bool sorted() const { return ready_next_ < ready_.size(); }
+  [[nodiscard]] bool sorted() const { return ready_next_ < ready_end_; }
   // Sorts the next slot; false when it begins behind the limit.
   bool sort_next(Picos limit) {
     if (near_ == 0) {
@@ -200,8 +208,8 @@ class EventQueue {
   std::array<std::uint64_t, 2> summary_{};
   std::array<std::uint64_t, kWords> bits_{};
   std::vector<std::uint32_t> slots_;  // first node
-  std::vector<Ready> ready_;          // sorted from ready_next_ on
-  std::size_t ready_next_ = 0;
+  std::vector<Ready> ready_;          // [ready_next_, ready_end_): sorted
+  std::size_t ready_next_ = 0, ready_end_ = 0;
   Picos ready_slot_ = -1;
   std::uint64_t ready_order_ = 0;
   std::vector<Node> nodes_;

@@ -97,6 +97,12 @@ class Network {
   // ---- time
   fabric::EventQueue& queue() { return queue_; }
   [[nodiscard]] Nanos now() const { return queue_.now() / kPicosPerNano; }
+  // What the events behind the one that was popped will look at.
+  void prefetch() {
+    std::uint8_t kind = 0;
+    std::uint32_t a = 0;
+    if (queue_.soon(1, kind, a)) fabric_.prefetch(kind, a);
+  }
   // Polls `host` at `at`, or as soon after as its interval allows, unless it is polled before.
   void wake(std::uint16_t host, Picos at) {
     Poll& p = polls_[host];
@@ -137,6 +143,7 @@ class Network {
                       frames_.header(frame));
     trace_ = (trace_ ^ (static_cast<std::uint64_t>(now) + (std::uint64_t{host} << 48) + p.bytes)) *
              0x100000001b3ULL;
+    frames_.prefetch(frame);
     inboxes_[host].push_back(Arrival{frame, p.ce});
     wake(host, now + receiver_delay_);
   }

@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "transport/active_set.h"
@@ -153,20 +156,30 @@ struct TxConn {
   }
 };
 
-// Fixed set of objects with a free list: allocated at start, bounded, O(1).
+// Fixed set of objects with a free list: allocated at start, bounded, O(1). Memory is not touched
+// before it is taken, so a pool may be as large as the worst case; what take() gives holds
+// anything.
 template <typename T>
 class FixedPool {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+  static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+
  public:
-  explicit FixedPool(std::uint32_t n) : items_(n), next_(n) {
-    for (std::uint32_t i = 0; i < n; ++i) next_[i] = i + 1 < n ? i + 1 : kNil;
-    free_ = n == 0 ? kNil : 0;
-  }
+  explicit FixedPool(std::uint32_t n)
+      : memory_(std::make_unique_for_overwrite<std::byte[]>(n * sizeof(T))),
+        next_(std::make_unique_for_overwrite<std::uint32_t[]>(n)),
+        items_(reinterpret_cast<T*>(memory_.get())),
+        size_(n) {}
   [[nodiscard]] std::uint32_t take() {
-    const std::uint32_t i = free_;
+    std::uint32_t i = free_;
     if (i != kNil) {
       free_ = next_[i];
-      ++used_;
+    } else if (fresh_ < size_) {
+      i = fresh_++;
+    } else {
+      return kNil;
     }
+    ++used_;
     return i;
   }
   void give(std::uint32_t i) {
@@ -177,11 +190,15 @@ class FixedPool {
   T& operator[](std::uint32_t i) { return items_[i]; }
   const T& operator[](std::uint32_t i) const { return items_[i]; }
   [[nodiscard]] std::uint32_t used() const { return used_; }
-  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(items_.size()); }
+  [[nodiscard]] std::uint32_t size() const { return size_; }
+  // Those in [0, touched()) were taken once at least: what lies behind is not initialised.
+  [[nodiscard]] std::uint32_t touched() const { return fresh_; }
 
  private:
-  std::vector<T> items_;
-  std::vector<std::uint32_t> next_;
+  std::unique_ptr<std::byte[]> memory_;
+  std::unique_ptr<std::uint32_t[]> next_;
+  T* items_;
+  std::uint32_t size_, fresh_ = 0;  // taken once, so far
   std::uint32_t free_ = kNil, used_ = 0;
 };
 

@@ -51,6 +51,7 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a,
                                     Nanos received_at) {
   Path& p = c.paths[path];
+  if (p.block != kNil) __builtin_prefetch(&blocks_[p.block][p.seq.floor.v & 255]);
   SackVector acked;
   switch (acked_vector(p.seq, a, p.epoch, acked)) {
     // [MR-3.6.8] [MR-3.6.9]
