@@ -1,54 +1,78 @@
 #include "fabric/event_queue.h"
 
 namespace metaroce::fabric {
+namespace {
+
+// Order of insertion within a slot: what was listed counts down from here, what comes after up.
+constexpr std::uint64_t kFirstOrder = std::uint64_t{1} << 40;
+
+}  // namespace
 
 void EventQueue::schedule_far(Picos at, std::uint8_t kind, std::uint32_t a, std::uint32_t b) {
   far_.push_back({at, far_order_++, a, b, kind});
   std::push_heap(far_.begin(), far_.end(), Later{});
-  far_next_ = far_.front().at;
+  note_far();
 }
 
 void EventQueue::pull_far() {
-  const Picos end = window_end();
-  while (!far_.empty() && far_.front().at < end) {
+  while (!far_.empty() && (far_.front().at >> kSlotShift) - now_slot_ < kSlots) {
     const Far& f = far_.front();
-    push(f.at >> kSlotShift, take_node(f.at, f.kind, f.a, f.b));
+    push(f.at, f.kind, f.a, f.b);
     ++near_;
     std::pop_heap(far_.begin(), far_.end(), Later{});
     far_.pop_back();
   }
-  far_next_ = far_.empty() ? kNever : far_.front().at;
+  note_far();
 }
 
+// A slot holds a handful of events mostly: sorted as they come, newest first.
 void EventQueue::sort_slot(std::uint32_t index, Picos slot) {
-  ready_.clear();
+  constexpr std::size_t kFew = 32;
   ready_next_ = 0;
   ready_slot_ = slot;
-  for (std::uint32_t id = slots_[index]; id != kNil; id = nodes_[id].next) {
-    const auto offset = static_cast<std::uint64_t>(nodes_[id].at - (slot << kSlotShift));
-    ready_.push_back({offset << 32, id});
+  std::uint64_t order = ready_order_ = kFirstOrder;
+  std::size_t n = 0;
+  for (std::uint32_t id = slots_[index];;) {
+    Node& node = nodes_[id];
+    if (n == ready_.size()) ready_.resize(2 * n);
+    ready_[n++] = {key_of(node.offset, --order, node.kind), node.a, node.b};
+    if (node.next == kNil) {
+      node.next = free_;
+      break;
+    }
+    id = node.next;
   }
+  ready_end_ = n;
+  free_ = slots_[index];
   slots_[index] = kNil;
   clear_bit(index);
-  ready_order_ = static_cast<std::uint32_t>(ready_.size());
-  std::uint32_t order = ready_order_;
-  for (Ready& r : ready_) r.key |= --order;
-  if (ready_order_ > 1)
-    std::sort(ready_.begin(), ready_.end(), [](auto& x, auto& y) { return x.key < y.key; });
+  if (n > kFew) {
+    std::sort(ready_.begin(), ready_.begin() + static_cast<std::ptrdiff_t>(n),
+              [](auto& x, auto& y) { return x.key < y.key; });
+    return;
+  }
+  for (std::size_t i = 1; i < n; ++i) {
+    const Ready entry = ready_[i];
+    std::size_t place = i;
+    for (; place > 0 && ready_[place - 1].key > entry.key; --place)
+      ready_[place] = ready_[place - 1];
+    ready_[place] = entry;
+  }
 }
 
 // For a slot that is being emptied, or one before it: then what is left waits in the ring again.
-void EventQueue::insert_ready(Picos slot, std::uint32_t id) {
-  if (slot < ready_slot_) {
-    for (std::size_t i = ready_next_; i < ready_.size(); ++i) push(ready_slot_, ready_[i].node);
-    ready_.clear();
-    ready_next_ = 0;
-    return push(slot, id);
+void EventQueue::insert_ready(Picos at, std::uint8_t kind, std::uint32_t a, std::uint32_t b) {
+  if (at >> kSlotShift < ready_slot_) {
+    for (std::size_t i = ready_next_; i < ready_end_; ++i) {
+      const Ready& r = ready_[i];
+      push(time_of(r), static_cast<std::uint8_t>(r.key), r.a, r.b);
+    }
+    ready_next_ = ready_end_ = 0;
+    return push(at, kind, a, b);
   }
-  const auto offset = static_cast<std::uint64_t>(nodes_[id].at - (slot << kSlotShift));
-  const Ready entry{offset << 32 | ready_order_++, id};
-  ready_.push_back(entry);
-  std::size_t place = ready_.size() - 1;
+  const Ready entry{key_of(at, ready_order_++, kind), a, b};
+  if (ready_end_ == ready_.size()) ready_.resize(2 * ready_end_);
+  std::size_t place = ready_end_++;
   for (; place > ready_next_ && ready_[place - 1].key > entry.key; --place)
     ready_[place] = ready_[place - 1];
   ready_[place] = entry;

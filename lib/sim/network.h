@@ -24,7 +24,7 @@ using fabric::Picos;
 
 // Events of the simulator in the fabric's queue.
 enum EventKind : std::uint8_t {
-  kPollEvent = 16,  // a = host, b = generation
+  kPollEvent = 16,  // a = host, b = which of its events
   kFlowEvent = 17,  // a = flow
   kSampleEvent = 18,
 };
@@ -97,18 +97,33 @@ class Network {
   // ---- time
   fabric::EventQueue& queue() { return queue_; }
   [[nodiscard]] Nanos now() const { return queue_.now() / kPicosPerNano; }
+  // What the events behind the one that was popped will look at.
+  void prefetch() {
+    std::uint8_t kind = 0;
+    std::uint32_t a = 0;
+    if (queue_.soon(1, kind, a)) fabric_.prefetch(kind, a);
+  }
   // Polls `host` at `at`, or as soon after as its interval allows, unless it is polled before.
   void wake(std::uint16_t host, Picos at) {
     Poll& p = polls_[host];
     at = std::max(std::max(at, p.last + poll_interval_), queue_.now());
     if (at >= p.planned) return;
     p.planned = at;
-    queue_.schedule(at, kPollEvent, host, ++p.generation);
+    if (at < std::min(p.near, p.far)) plan(p, host);
   }
-  // True when the event is the newest that was planned.
+  // True when the host is to be polled now.
   bool begin_poll(const fabric::Event& e) {
     Poll& p = polls_[e.a];
-    if (p.generation != e.b) return false;
+    if (e.b == kFarPoll)
+      p.far = kNever;
+    else if (e.b == p.generation)
+      p.near = kNever;
+    else
+      return false;  // an earlier one took its place
+    if (p.planned > queue_.now()) {
+      if (p.planned < std::min(p.near, p.far)) plan(p, static_cast<std::uint16_t>(e.a));
+      return false;
+    }
     p.last = queue_.now();
     p.planned = kNever;
     return true;
@@ -128,6 +143,7 @@ class Network {
                       frames_.header(frame));
     trace_ = (trace_ ^ (static_cast<std::uint64_t>(now) + (std::uint64_t{host} << 48) + p.bytes)) *
              0x100000001b3ULL;
+    frames_.prefetch(frame);
     inboxes_[host].push_back(Arrival{frame, p.ce});
     wake(host, now + receiver_delay_);
   }
@@ -151,10 +167,25 @@ class Network {
   [[nodiscard]] std::uint64_t trace() const { return trace_; }
 
  private:
+  // A host that is polled moves its next time on each time. So one event, the far one, stays in the
+  // queue, looks at its time and waits for the next; only what comes before it has another one.
   struct Poll {
     Picos last = -(Picos{1} << 60), planned = kNever;
-    std::uint32_t generation = 0;
+    Picos near = kNever, far = kNever;  // events in the queue
+    std::uint32_t generation = 0;       // of the near one
   };
+  static constexpr std::uint32_t kFarPoll = 0xffffffff;
+  // The planned time comes before the events in the queue.
+  void plan(Poll& p, std::uint16_t host) {
+    if (p.far == kNever) {
+      p.far = p.planned;
+      queue_.schedule(p.planned, kPollEvent, host, kFarPoll);
+    } else {
+      p.near = p.planned;
+      p.generation = p.generation + 1 == kFarPoll ? 0 : p.generation + 1;
+      queue_.schedule(p.planned, kPollEvent, host, p.generation);
+    }
+  }
   void account_loss(std::uint32_t frame) {
     if (!is_data(frames_.header(frame))) {
       ++counters_.lost_other;

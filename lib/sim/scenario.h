@@ -15,13 +15,13 @@ namespace metaroce::sim {
 
 // How a host's software runs in virtual time.
 struct HostModel {
-  Nanos poll_interval = 50;           // between two polls of a busy host's roles; at least 1
-  Nanos receiver_delay = 0;           // from the frame's arrival to the RX role
-  std::uint32_t burst = 32;           // packets that a role takes in one poll
-  std::uint32_t ring_size = 1024;     // of the rings between roles; power of two, from 1
-  bool seeded_order = false;          // roles are polled in an order drawn from the seed
-  std::uint32_t validate_every = 64;  // polls of all hosts between checks of a host's TX state
-  bool single_class = false;          // all packets in the data class: no priority for control
+  Nanos poll_interval = 50;            // between two polls of a busy host's roles; at least 1
+  Nanos receiver_delay = 0;            // from the frame's arrival to the RX role
+  std::uint32_t burst = 32;            // packets that a role takes in one poll
+  std::uint32_t ring_size = 1024;      // of the rings between roles; power of two, from 1
+  bool seeded_order = false;           // roles are polled in an order drawn from the seed
+  std::uint32_t validate_every = 256;  // polls of all hosts between checks of a host's TX state
+  bool single_class = false;           // all packets in the data class: no priority for control
   // Speed of host i's NIC on every plane: line_rates[i % size]; the loader also slows its links
   // down. Empty: the fabric's.
   std::vector<Mbps> line_rates;

@@ -90,6 +90,7 @@ bool World::step(const RunHooks& hooks, Picos until) {
   constexpr std::uint64_t kCheckEvery = 1 << 12;
   fabric::Event e{};
   if (!net_.queue().pop(e, until)) return false;
+  net_.prefetch();
   switch (e.kind) {
     case kPollEvent:
       on_poll(e);

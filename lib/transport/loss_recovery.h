@@ -95,7 +95,8 @@ inline SackVector lost_vector(const PathWindow& w, const SackVector& acked, unsi
   int limit = -1;
   for (int k = 3; k >= 0 && limit < 0; --k) {
     std::uint64_t v = acked.words()[static_cast<unsigned>(k)];
-    const auto have = static_cast<unsigned>(std::popcount(v));
+    if (v == 0) continue;
+    const auto have = need == 1 ? 1U : static_cast<unsigned>(std::popcount(v));
     if (have < need) {
       need -= have;
       continue;

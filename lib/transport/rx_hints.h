@@ -14,6 +14,7 @@ void RxRole<Q, Io>::add_hints(RxConn& conn) {
   const ConnParams& p = conn.params;
   for (unsigned i = 0; i < p.n_planes; ++i) {
     conn.plane_ports[i] = port_of_plane_[p.planes[i].plane.v % kMaxPlanes];
+    hinted_ports_ |= 1U << conn.plane_ports[i];
     hints_[conn.plane_ports[i]].add(
         p.index.v,
         PortHints::Peer{p.planes[i].peer, p.handshake_rtt, p.line_rate / p.n_planes, p.n_planes});
@@ -31,14 +32,15 @@ void RxRole<Q, Io>::remove_hints(const RxConn& conn) {
 // second wins; the first is due again at the next computation. [MR-8.4.5]
 template <typename Q, typename Io>
 void RxRole<Q, Io>::refresh_hints() {
-  for (PortHints& port : hints_) {
-    port.poll(now_, [this](std::uint32_t index, std::uint8_t path) {
-      RxConn& conn = conns_[index];
-      conn.reply_path = path;
-      RxConn::mark(conn.ack_paths, path);  // a hint travels with the block of a path
-      conn.urgent = true;
-      owe_ack(conn);
-    });
+  for (std::uint32_t left = hinted_ports_; left != 0; left &= left - 1) {
+    hints_[static_cast<unsigned>(std::countr_zero(left))].poll(
+        now_, [this](std::uint32_t index, std::uint8_t path) {
+          RxConn& conn = conns_[index];
+          conn.reply_path = path;
+          RxConn::mark(conn.ack_paths, path);  // a hint travels with the block of a path
+          conn.urgent = true;
+          owe_ack(conn);
+        });
   }
 }
 

@@ -17,6 +17,7 @@
 //   void place(uint8_t* to, const uint8_t* from, n)      the one copy of the receive path
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -56,7 +57,8 @@ struct RxCounters {
 template <typename Queues, typename Io>
 class RxRole {
  public:
-  RxRole(const TransportConfig& config, Queues& queues, Io& io)
+  RxRole(const TransportConfig& config, Queues& queues, Io& io,
+         std::uint32_t hold_buffers = kHoldBuffers)
       : config_(config),
         q_(queues),
         io_(io),
@@ -64,8 +66,8 @@ class RxRole {
         cqs_(config.max_cqs),
         conns_(config.max_connections),
         streams_(config.max_streams),
-        hold_space_(std::size_t{kHoldBuffers} * config.payload_mtu) {
-    for (std::uint32_t i = kHoldBuffers; i-- > 0;) hold_free_.push_back(i);
+        hold_space_(std::size_t{hold_buffers} * config.payload_mtu) {
+    for (std::uint32_t i = hold_buffers; i-- > 0;) hold_free_.push_back(i);
     for (std::uint8_t i = 0; i < kMaxPlanes; ++i)
       set_port(PlaneId{i}, PlaneId{i}, config.line_rate);
     ack_list_.reserve(config.max_connections);
@@ -251,6 +253,7 @@ class RxRole {
   std::vector<std::uint32_t> hold_free_;
   std::vector<std::uint32_t> ack_list_, mail_list_, stream_mail_;
   std::array<PortHints, kMaxPlanes> hints_;  // by local port
+  std::uint32_t hinted_ports_ = 0;           // bit set: those that had a connection
   std::array<std::uint8_t, kMaxPlanes> port_of_plane_{};
   std::uint32_t pressure_ = 0;  // 1/255, times 256
   RxCounters counters_;

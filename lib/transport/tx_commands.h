@@ -282,14 +282,14 @@ void TxRole<Q, Io, Cc>::fail_conn(Conn& c, WorkStatus status) {
 
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::any_busy_with_key(std::uint32_t key) const {
-  for (std::uint32_t i = 0; i < work_.size(); ++i)
+  for (std::uint32_t i = 0; i < work_.touched(); ++i)
     if (work_[i].lkey == key && work_[i].length != 0 && io_.busy(i)) return true;
   return false;
 }
 
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::any_busy_of_client(ClientId client) const {
-  for (std::uint32_t i = 0; i < work_.size(); ++i)
+  for (std::uint32_t i = 0; i < work_.touched(); ++i)
     if (work_[i].client == client && work_[i].length != 0 && io_.busy(i)) return true;
   return false;
 }

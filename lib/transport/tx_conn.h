@@ -1,8 +1,13 @@
 // Transmit side of one connection and its paths. tx-owned.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <type_traits>
 #include <vector>
 
 #include "transport/active_set.h"
@@ -79,6 +84,7 @@ struct TxConn {
   std::vector<TxPath<Cc>> paths;
   std::array<std::uint8_t, 256> plane_slots{};
   std::array<std::uint64_t, 4> open_paths{};  // room in window and sequence
+  std::array<std::uint64_t, 4> skip_paths{};  // those that sit out a rotation: cc.skip
   std::vector<PlaneHealth> planes;            // by index in params.planes
   Pulse pulse;
   Nanos recovered_at = 0;  // when the peer was heard after it had been silent as a whole
@@ -126,26 +132,55 @@ struct TxConn {
   [[nodiscard]] bool path_open(std::uint8_t p) const {
     return ((open_paths[p / 64] >> (p % 64)) & 1U) != 0;
   }
+  [[nodiscard]] bool skips(std::uint8_t p) const {
+    return ((skip_paths[p / 64] >> (p % 64)) & 1U) != 0;
+  }
+  [[nodiscard]] bool any_skips() const {
+    return (skip_paths[0] | skip_paths[1] | skip_paths[2] | skip_paths[3]) != 0;
+  }
+  void set_skip(std::uint8_t p, bool on) {
+    const std::uint64_t bit = std::uint64_t{1} << (p % 64);
+    skip_paths[p / 64] = on ? skip_paths[p / 64] | bit : skip_paths[p / 64] & ~bit;
+  }
+  // First path with room in [from, end); `end` when there is none.
+  [[nodiscard]] unsigned next_open(unsigned from, unsigned end) const {
+    while (from < end) {
+      const std::uint64_t word = open_paths[from / 64] >> (from % 64);
+      if (word != 0) return std::min(end, from + static_cast<unsigned>(std::countr_zero(word)));
+      from = (from / 64 + 1) * 64;
+    }
+    return end;
+  }
   void set_open(std::uint8_t p, bool on) {
     const std::uint64_t bit = std::uint64_t{1} << (p % 64);
     open_paths[p / 64] = on ? open_paths[p / 64] | bit : open_paths[p / 64] & ~bit;
   }
 };
 
-// Fixed set of objects with a free list: allocated at start, bounded, O(1).
+// Fixed set of objects with a free list: allocated at start, bounded, O(1). Memory is not touched
+// before it is taken, so a pool may be as large as the worst case; what take() gives holds
+// anything.
 template <typename T>
 class FixedPool {
+  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
+  static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
+
  public:
-  explicit FixedPool(std::uint32_t n) : items_(n), next_(n) {
-    for (std::uint32_t i = 0; i < n; ++i) next_[i] = i + 1 < n ? i + 1 : kNil;
-    free_ = n == 0 ? kNil : 0;
-  }
+  explicit FixedPool(std::uint32_t n)
+      : memory_(std::make_unique_for_overwrite<std::byte[]>(n * sizeof(T))),
+        next_(std::make_unique_for_overwrite<std::uint32_t[]>(n)),
+        items_(reinterpret_cast<T*>(memory_.get())),
+        size_(n) {}
   [[nodiscard]] std::uint32_t take() {
-    const std::uint32_t i = free_;
+    std::uint32_t i = free_;
     if (i != kNil) {
       free_ = next_[i];
-      ++used_;
+    } else if (fresh_ < size_) {
+      i = fresh_++;
+    } else {
+      return kNil;
     }
+    ++used_;
     return i;
   }
   void give(std::uint32_t i) {
@@ -156,11 +191,15 @@ class FixedPool {
   T& operator[](std::uint32_t i) { return items_[i]; }
   const T& operator[](std::uint32_t i) const { return items_[i]; }
   [[nodiscard]] std::uint32_t used() const { return used_; }
-  [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(items_.size()); }
+  [[nodiscard]] std::uint32_t size() const { return size_; }
+  // Those in [0, touched()) were taken once at least: what lies behind is not initialised.
+  [[nodiscard]] std::uint32_t touched() const { return fresh_; }
 
  private:
-  std::vector<T> items_;
-  std::vector<std::uint32_t> next_;
+  std::unique_ptr<std::byte[]> memory_;
+  std::unique_ptr<std::uint32_t[]> next_;
+  T* items_;
+  std::uint32_t size_, fresh_ = 0;  // taken once, so far
   std::uint32_t free_ = kNil, used_ = 0;
 };
 

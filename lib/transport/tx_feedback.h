@@ -51,6 +51,7 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a,
                                     Nanos received_at) {
   Path& p = c.paths[path];
+  if (p.block != kNil) __builtin_prefetch(&blocks_[p.block][p.seq.floor.v & 255]);
   SackVector acked;
   switch (acked_vector(p.seq, a, p.epoch, acked)) {
     // [MR-3.6.8] [MR-3.6.9]
@@ -124,6 +125,7 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     p.gap_since = now_;
   if (newer)
     Cc::on_ack(c.cc, p.cc, bytes, packets, ce < 0x80000000U ? ce : 0, a.cum, p.seq.next, delay);
+  if (p.cc.skip) c.set_skip(path, true);
   settle(c, path);
   watch_window(c);
   if (bytes != 0) plane_progress(c, path);

@@ -164,30 +164,32 @@ int TxRole<Q, Io, Cc>::pick_path(Conn& c) {
     return c.current_path;
   }
   const unsigned n = c.active_paths;  // [MR-9.1.6]
-  unsigned at = c.current_path;
+  const unsigned first = c.current_path + 1U >= n ? 0 : c.current_path + 1U;
+  const auto all_planes = static_cast<std::uint32_t>((1U << c.params.n_planes) - 1);
+  std::uint32_t full = 0;  // planes whose port takes nothing now
   bool skipped = false;
-  for (unsigned tries = 0; tries < n; ++tries) {
-    at = at + 1 >= n ? 0 : at + 1;
-    // Skip words without an open path at once.
-    if (at % 64 == 0 && c.open_paths[at / 64] == 0) {
-      const unsigned step = std::min(64U, n - at) - 1;
-      tries += step;
-      at += step;
-      continue;
+  for (unsigned k = 0, at = first, end = n; k < 2; ++k, at = 0, end = first) {
+    for (at = c.next_open(at, end); at < end; at = c.next_open(at + 1, end)) {
+      const auto p = static_cast<std::uint8_t>(at);
+      if (c.skips(p)) {
+        c.set_skip(p, false);
+        c.paths[p].cc.skip = false;
+        skipped = true;
+        continue;
+      }
+      const std::uint32_t plane = 1U << c.plane_slots[p];
+      if ((full & plane) != 0) continue;
+      if (!io_.ready(ConnIndex{index}, c.plane_slots[p])) {
+        full |= plane;
+        if (full == all_planes && !c.any_skips()) return -1;
+        continue;
+      }
+      const Path& path = c.paths[p];
+      c.current_path = p;
+      const Bytes room = path.cc.window - path.inflight;
+      c.run_left = room >= 8 * c.cc.packet ? 3 : room >= 4 * c.cc.packet ? 1 : 0;
+      return p;
     }
-    const auto p = static_cast<std::uint8_t>(at);
-    if (!c.path_open(p)) continue;
-    Path& path = c.paths[p];
-    if (path.cc.skip) {
-      path.cc.skip = false;
-      skipped = true;
-      continue;
-    }
-    if (!io_.ready(ConnIndex{index}, c.plane_slots[p])) continue;
-    c.current_path = p;
-    const Bytes room = path.cc.window - path.inflight;
-    c.run_left = room >= 8 * c.cc.packet ? 3 : room >= 4 * c.cc.packet ? 1 : 0;
-    return p;
   }
   // Every open path sat out this rotation: nobody would ask again before the next event.
   if (skipped) return pick_path(c);
