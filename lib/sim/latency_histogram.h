@@ -32,7 +32,7 @@ class LatencyHistogram {
  private:
   static constexpr std::uint32_t kParts = 128, kBuckets = 40 * kParts;
   // Below 128 exact; then 128 buckets for every power of two; the last takes what is longer than
-  // half a day.
+  // 19 hours.
   static constexpr std::uint32_t bucket(std::uint64_t v) {
     if (v < kParts) return static_cast<std::uint32_t>(v);
     const auto exponent = static_cast<std::uint32_t>(std::bit_width(v / kParts)) - 1;
