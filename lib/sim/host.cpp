@@ -29,14 +29,17 @@ TransportConfig sized(const Scenario& s, std::uint16_t host, const HostSizes& n)
 TxLimits limits(const HostSizes& n) {
   TxLimits l;
   l.work_requests = std::max(64U, 2 * n.work_requests);
-  l.blocks = std::max(64U, std::min(8192U, n.connections * n.paths));
-  l.resend_nodes = 1U << 14;
+  // A packet takes one of each, or two while it is sent again: a host that only receives has few.
+  const auto packets = static_cast<std::uint32_t>(std::min<std::uint64_t>(2 * n.packets, 1U << 14));
+  l.blocks = std::max(64U, std::min({8192U, n.connections * n.paths, packets}));
+  l.resend_nodes = std::max(64U, packets);
   return l;
 }
 
 QueueSizes ring_sizes(const HostModel& m) {
   const std::uint32_t n = m.ring_size;
-  return QueueSizes{n, n, n, n, n};
+  // Nobody but the host itself sends to the control role, which takes all of it in every pass.
+  return QueueSizes{n, n, std::min(n, 64U), n, n};
 }
 
 }  // namespace
