@@ -168,8 +168,7 @@ TEST_F(SimApp, files_beside_the_run) {
                         "--losses", path("l.csv"), "--pcap", path("p.pcap")});
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(read(path("t.csv")), "time_ns,name,value\n5,host0.rate_mbps,400000\n");
-  EXPECT_EQ(read(path("l.csv")),
-            "time_ns,flow,offset,transmission,cause\n9,2,4096,2,random\n");
+  EXPECT_EQ(read(path("l.csv")), "time_ns,flow,offset,transmission,cause\n9,2,4096,2,random\n");
   const std::string flows = read(path("f.csv"));
   EXPECT_TRUE(flows.starts_with("id,src,dst,bytes,tag,start_ns,")) << flows;
   EXPECT_EQ(std::count(flows.begin(), flows.end(), '\n'), 3);
