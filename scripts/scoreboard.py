@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Measures every row of config/scenarios/targets.yaml with metaroce-sim.
 
-One process per core, medians over seeds. A line per row: name, target, measured, the run that a
-ratio was taken from, `ok` or `short`. A row counts only with the one transport block of
-config/scenarios/transport.yaml, whose hash is printed, and only when every run was complete and
-sound. Exit status: 0 measured, short rows or not; 1 a run failed, a check failed or a row ran
-another transport block; with --strict also for short rows.
+One process per core, each run once, medians over seeds. A line per row: name, target, measured,
+the run that a ratio was taken from, `ok` or `short`. A row counts only with the one transport block
+of config/scenarios/transport.yaml, whose hash is printed, only when every run was complete and
+sound, and a ratio only when its reference run is near enough to the ideal; what does not count is
+short and says why. Exit status: 0 measured, short rows or not; 1 a run failed, a check failed, a
+canary was not found or a row ran another transport block; with --strict also for short rows.
 """
 import argparse
 import concurrent.futures
@@ -18,6 +19,7 @@ import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 import yaml
@@ -26,6 +28,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCENARIOS = ROOT / "config" / "scenarios"
 PAGE = ROOT / "doc" / "performance" / "simulation.md"
 SPEED = "packets_per_user_s"
+# A run's time over that of a model with the same losses: test/oracle.
+ORACLE = "over_oracle"
 
 
 class Problem(Exception):
@@ -54,12 +58,14 @@ def load_targets():
 
 
 class Simulator:
-    """Runs scenarios, each (scenario, overrides, seed) once."""
+    """Runs scenarios, each (scenario, overrides, seed) once, in the order of start()."""
 
-    def __init__(self, program, jobs, timeout):
-        self.program, self.timeout = program, timeout
+    def __init__(self, program, oracle, jobs, timeout):
+        self.program, self.oracle, self.timeout = program, oracle, timeout
         self.pool = concurrent.futures.ThreadPoolExecutor(jobs)
         self.runs = {}
+        self.told = set()  # (scenario, overrides) whose runs are compared with the oracle
+        self.seconds = {}  # by scenario and overrides: of each seed
         self.processes = set()
 
     def stop(self):
@@ -68,18 +74,39 @@ class Simulator:
         for process in list(self.processes):
             process.kill()
 
-    def start(self, scenario, overrides, seed, timing=False):
-        key = (scenario, tuple(overrides), seed, timing)
+    def start(self, scenario, overrides, seed):
+        key = (scenario, tuple(overrides), seed)
         if key not in self.runs:
-            self.runs[key] = self.pool.submit(self.run, *key)
+            self.runs[key] = self.pool.submit(self.run_with_oracle if key[:2] in self.told else self.run, *key)
         return self.runs[key]
 
-    def run(self, scenario, overrides, seed, timing):
-        command = [self.program, "run", SCENARIOS / f"{scenario}.yaml", "--json", "--quiet", "--seed", str(seed)]
-        for text in overrides:
-            command += ["--set", text]
-        if timing:
-            command.append("--timing")
+    def run(self, scenario, overrides, seed, *options):
+        began = time.monotonic()
+        document = self.document_of(self.program, "run", *self.arguments(scenario, overrides, seed), "--json", "--quiet",
+                                    *options)
+        self.seconds.setdefault((scenario, tuple(overrides)), []).append(time.monotonic() - began)
+        return document
+
+    def run_with_oracle(self, scenario, overrides, seed):
+        """The run, and how much longer it took than a sender that is told of each loss."""
+        with tempfile.TemporaryDirectory(prefix="scoreboard-") as folder:
+            losses = ["--losses", pathlib.Path(folder) / "losses.csv"]
+            document = self.run(scenario, overrides, seed, *losses)
+            if failure_of(document):
+                return document
+            best = self.document_of(self.oracle, *self.arguments(scenario, overrides, seed), *losses)
+        if "error" in best:
+            return best
+        metrics = document["runs"][0]["metrics"]
+        metrics[ORACLE] = metrics["run_us"] / best["run_us"]
+        return document
+
+    @staticmethod
+    def arguments(scenario, overrides, seed):
+        return [SCENARIOS / f"{scenario}.yaml", "--seed", str(seed), *(x for text in overrides for x in ("--set", text))]
+
+    def document_of(self, *command):
+        """What a program prints as JSON."""
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             self.processes.add(process)
             try:
@@ -138,6 +165,7 @@ class Scoreboard:
         return range(1, count + 1)
 
     def start(self):
+        self.sim.told = {(r["scenario"], tuple(r.get("set", []))) for r in self.rows if r["metric"] == ORACLE}
         for row in self.rows:
             if row["metric"] == SPEED:
                 continue
@@ -152,12 +180,12 @@ class Scoreboard:
     def measure_speed(self, row):
         """Best of five, one after the other, when nothing else runs."""
         tries = 1 if self.options.quick else 5
-        return [self.sim.run(row["scenario"], tuple(row.get("set", [])), 1, True) for _ in range(tries)]
+        return [self.sim.run(row["scenario"], row.get("set", []), 1, "--timing") for _ in range(tries)]
 
     def evaluate(self, row):
         documents = self.measure_speed(row) if row["metric"] == SPEED else self.documents(row["futures"])
         base = self.documents(row.get("base_futures", []))
-        row["value"], row["note"], row["ok"] = None, "", False
+        row["value"], row["note"], row["ok"], row["counts"] = None, "", False, False
         for document in documents + base:
             why = failure_of(document)
             if why is None and not row.get("own_transport") and document["transport"]["hash"] != self.hash:
@@ -172,23 +200,21 @@ class Scoreboard:
         if value is None:
             row["note"] = "does not occur in the run"
             return
-        counts = True
+        row["counts"] = True
         if base:
             reference = median(base, row["metric"])
             value /= reference * row["baseline"].get("factor", 1)
             share = median(base, "efficiency")
             row["note"] = f"from {share:.3f} of the ideal"
-            counts = share >= row["baseline"]["efficiency"]
-            if not counts:
-                row["note"] += ": does not count"
+            row["counts"] = share >= row["baseline"]["efficiency"]
         if "requires" in row:
             needed = median(documents, row["requires"]["metric"])
             row["note"] = f'{row["requires"]["metric"]} {number(needed)}'
-            if needed is None or needed < row["requires"]["at_least"]:
-                row["note"] += ": does not count"
-                counts = False
+            row["counts"] = needed is not None and needed >= row["requires"]["at_least"]
+        if not row["counts"]:
+            row["note"] += ": does not count"
         row["value"] = value
-        row["ok"] = counts and (value <= row["at_most"] if "at_most" in row else value >= row["at_least"])
+        row["ok"] = row["counts"] and (value <= row["at_most"] if "at_most" in row else value >= row["at_least"])
 
 
 def number(value):
@@ -211,7 +237,7 @@ def line(row):
 def run_canaries(simulator, canaries):
     failed = 0
     for canary in canaries:
-        document = simulator.run(canary["scenario"], tuple(canary.get("set", [])), 1, False)
+        document = simulator.run(canary["scenario"], canary.get("set", []), 1)
         good = document.get("exit_code") == 3 and not document.get("error")
         failed += not good
         name = "canary " + ", ".join(canary.get("set", []))
@@ -274,7 +300,9 @@ def parse(arguments):
     parser.add_argument("--seeds", type=int, help="instead of five, or of what the row says")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)), help="default: one per core")
     parser.add_argument("--timeout", type=float, default=900, help="seconds of one run")
+    parser.add_argument("--times", action="store_true", help="print what each run took as well, longest first")
     parser.add_argument("--sim", default=ROOT / "build" / "app" / "metaroce-sim" / "metaroce-sim", help="the program")
+    parser.add_argument("--oracle", default=ROOT / "build" / "test" / "oracle" / "metaroce-oracle", help="its yardstick")
     parser.add_argument("--output", type=pathlib.Path, help=f"where the page goes, default {PAGE.relative_to(ROOT)}")
     parser.add_argument("--strict", action="store_true", help="exit status 1 for short rows too")
     return parser.parse_args(arguments)
@@ -284,23 +312,33 @@ def main(arguments=None):
     options = parse(arguments)
     try:
         peers, rows, canaries = load_targets()
+        every = len(rows)
         if options.quick:
             rows = [r for r in rows if r.get("quick", True)]
         if options.only:
             rows = [r for r in rows if re.search(options.only, r["row"])]
-        if not os.access(options.sim, os.X_OK):
-            raise Problem(f"{options.sim} is not there; run: ninja -C build app/metaroce-sim/metaroce-sim")
+        programs = [options.sim] + [options.oracle] * any(r["metric"] == ORACLE for r in rows)
+        for program in programs:
+            if not os.access(program, os.X_OK):
+                raise Problem(f"{program} is not there; run: ninja -C build app/metaroce-sim/metaroce-sim "
+                              "test/oracle/metaroce-oracle")
         began = time.monotonic()
-        board = Scoreboard(Simulator(options.sim, options.jobs, options.timeout), options, rows)
+        board = Scoreboard(Simulator(options.sim, options.oracle, options.jobs, options.timeout), options, rows)
     except (Problem, OSError, yaml.YAMLError) as error:
         print(f"scoreboard: {error}", file=sys.stderr)
         return 1
-    print(f"transport block {board.hash}, {options.jobs} processes", flush=True)
+    seeds = "1 seed" if options.quick else f"{options.seeds} seeds" if options.seeds else "5 seeds"
+    print(f"transport block {board.hash}, {options.jobs} processes, {seeds}, {len(rows)} of {every} rows", flush=True)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     try:
         return measure(board, peers, rows, canaries, options, began)
     finally:
         board.sim.stop()
+
+
+def print_times(seconds):
+    for (scenario, overrides), runs in sorted(seconds.items(), key=lambda item: -sum(item[1])):
+        print(f"{sum(runs):8.1f} s for {len(runs)} of {scenario} {' '.join(overrides)}")
 
 
 def measure(board, peers, rows, canaries, options, began):
@@ -310,8 +348,10 @@ def measure(board, peers, rows, canaries, options, began):
         print(line(row), flush=True)
     missed = run_canaries(board.sim, canaries) if not options.only else 0
     short = sum(not r["ok"] for r in rows)
-    print(f"{len(rows) - short} of {len(rows)} rows ok, {short} short, {board.broken} runs that do not count, "
-          f"{time.monotonic() - began:.0f} s")
+    if options.times:
+        print_times(board.sim.seconds)
+    print(f"{len(rows) - short} of {len(rows)} rows ok, {short} short, {sum(not r['counts'] for r in rows)} of those do "
+          f"not count, {board.broken} with a run that failed; {time.monotonic() - began:.0f} s")
     if options.output or not (options.quick or options.only):
         where = options.output or PAGE
         where.parent.mkdir(parents=True, exist_ok=True)

@@ -33,6 +33,9 @@ void add_run(CLI::App& app, Raw& raw, Options& o) {
   app.add_flag("-q,--quiet", o.quiet, "no progress on stderr");
   app.add_option("--csv", o.csv, "write one line per flow to this file");
   app.add_option("--series", o.series, "write the time series, `time_ns,name,value`, to this file");
+  app.add_option("--losses", o.losses,
+                 "write one line per data packet that the fabric lost, "
+                 "`time_ns,flow,offset,transmission,cause`, to this file");
   app.add_option("--pcap", o.pcap, "write all frames that arrive at hosts to this file");
 }
 
@@ -51,8 +54,8 @@ std::string read_numbers(const Raw& raw, Options& o) {
     if (o.seed || o.seeds != 1) return "--replay names the one seed: leave --seed and --seeds out";
     o.seed = value;
   }
-  if (o.seeds > 1 && !(o.csv.empty() && o.series.empty() && o.pcap.empty()))
-    return "--csv, --series and --pcap are of one run: leave --seeds out";
+  if (o.seeds > 1 && !(o.csv.empty() && o.series.empty() && o.losses.empty() && o.pcap.empty()))
+    return "--csv, --series, --losses and --pcap are of one run: leave --seeds out";
   if (o.timing && !o.json) return "--timing adds to --json: give that too";
   return {};
 }

@@ -27,7 +27,7 @@ struct Options {
   std::optional<std::uint64_t> seed;
   std::uint32_t seeds = 1;
   bool json = false, timing = false, quiet = false;
-  std::string csv, series, pcap;
+  std::string csv, series, losses, pcap;
   std::string text;  // help or version, to print instead of anything else
 };
 

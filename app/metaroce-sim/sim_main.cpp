@@ -37,20 +37,23 @@ double user_seconds() {
 }
 
 struct Sinks {
-  OutputFile csv, series, pcap;
+  OutputFile csv, series, losses, pcap;
 
   std::string open(const Options& o) {
     std::string error;
     if (!o.csv.empty()) error = csv.open(o.csv);
     if (error.empty() && !o.series.empty()) error = series.open(o.series);
+    if (error.empty() && !o.losses.empty()) error = losses.open(o.losses);
     if (error.empty() && !o.pcap.empty()) error = pcap.open(o.pcap);
     if (error.empty() && series.is_open()) start_series(series);
+    if (error.empty() && losses.is_open()) start_losses(losses);
     if (error.empty() && pcap.is_open()) start_pcap(pcap);
     return error;
   }
   std::string close() {
     std::string error = csv.close();
     if (error.empty()) error = series.close();
+    if (error.empty()) error = losses.close();
     if (error.empty()) error = pcap.close();
     return error;
   }
@@ -67,6 +70,8 @@ RunReport run_one(const scenario::Loaded& l, const Options& o, const app::Io& io
     hooks.series = [&](Nanos at, std::string_view name, std::int64_t value) {
       add_sample(sinks.series, at, name, value);
     };
+  if (sinks.losses.is_open())
+    hooks.loss = [&](const sim::LostPacket& lost) { add_loss(sinks.losses, lost); };
   if (sinks.pcap.is_open())
     hooks.capture = [&](Nanos at, std::uint16_t, std::uint8_t, std::span<const std::uint8_t> f) {
       add_frame(sinks.pcap, at, f);

@@ -46,6 +46,13 @@ void add_sample(OutputFile& out, Nanos at, std::string_view name, std::int64_t v
   out.write(fmt::format("{},{},{}\n", at, name, value));
 }
 
+void start_losses(OutputFile& out) { out.write("time_ns,flow,offset,transmission,cause\n"); }
+
+void add_loss(OutputFile& out, const sim::LostPacket& lost) {
+  out.write(fmt::format("{},{},{},{},{}\n", lost.at, lost.flow + 1, lost.offset, lost.transmission,
+                        lost.cause));
+}
+
 void start_pcap(OutputFile& out) { put(out, PcapHeader{}); }
 
 void add_frame(OutputFile& out, Nanos at, std::span<const std::uint8_t> frame) {

@@ -1,5 +1,5 @@
-// Files that a run writes while it goes: time series and frames. A failed write is remembered and
-// reported at the end; the run itself does not notice.
+// Files that a run writes while it goes: time series, losses and frames. A failed write is
+// remembered and reported at the end; the run itself does not notice.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/units.h"
+#include "sim/run.h"
 
 namespace metaroce::simapp {
 
@@ -36,6 +37,10 @@ class OutputFile {
 // `time_ns,name,value` lines.
 void start_series(OutputFile& out);
 void add_sample(OutputFile& out, Nanos at, std::string_view name, std::int64_t value);
+
+// `time_ns,flow,offset,transmission,cause` lines; flows count from 1.
+void start_losses(OutputFile& out);
+void add_loss(OutputFile& out, const sim::LostPacket& lost);
 
 // A pcap file with nanosecond times (magic 0xa1b23c4d, version 2.4, Ethernet), in host byte order.
 void start_pcap(OutputFile& out);

@@ -44,7 +44,7 @@ const Section& workload_section() {
     const auto rings = bits({K::kAllReduce, K::kAllGather});
     Section made = make_section<T>("What the hosts send. permutation: every host to one other in another group; incast: `senders` to host 0; victim: the published 32 : 1 incast with flows beside it; all_to_all; ring all_reduce and all_gather; fan: hosts [0, senders) to each of the next `receivers`; storage: hosts 1 to `senders` to host 0 in requests of `sizes`; distribution: random pairs at a load; matrix and flows: from a file.", {
       value("kind", &T::kind, ChoiceCodec<K>(kinds), "See above."),
-      value("bytes", &T::bytes, size(1, sim::kMaxFlowBytes), "Of a flow. Collectives: of a chunk, what goes to one host in one step. storage: of a sender in all. victim: of a victim; the incast's flows have half."),
+      value("bytes", &T::bytes, size(1, sim::kMaxWorkloadBytes), "Of a flow, which is one Write: at most 2 GiB. Collectives: of a chunk, what goes to one host in one step. storage: of a sender in all. victim: of a victim; the incast's flows have half."),
       value("messages", &T::messages, count(1, sim::kMaxFlows, "messages"), "Messages of a pair, one at a time on each of its streams.").only(bits({K::kPermutation, K::kFan})),
       value("streams", &T::streams, count(1, 4096, "streams"), "Streams of a pair; its messages take turns."),
       value("group", &T::group, count(0, 65535, "hosts"), "Hosts of a group. 0: those of a leaf, or of a pod; 1 below a single switch.").only(bits({K::kPermutation})),

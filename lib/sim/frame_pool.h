@@ -19,6 +19,7 @@ struct FrameInfo {
   std::uint16_t src_port = 0, dst_port = 0;
   std::uint16_t src_host = 0;
   std::uint8_t plane = 0;
+  std::uint16_t transmission = 0;  // of these bytes, from 1; only while losses are listed
 };
 
 class FramePool {
@@ -41,6 +42,11 @@ class FramePool {
   // Another frame with the same bytes.
   std::uint32_t copy(std::uint32_t handle) {
     return take(info(handle), header(handle));  // buffers never move
+  }
+  void number(std::uint32_t handle, std::uint16_t transmission) {
+    FrameInfo now = info(handle);
+    now.transmission = transmission;
+    std::memcpy(slot(handle & 3, handle >> 2), &now, sizeof now);
   }
   void give(std::uint32_t handle) {
     pools_[handle & 3].free.push_back(handle >> 2);

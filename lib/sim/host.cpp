@@ -29,12 +29,14 @@ TransportConfig sized(const Scenario& s, std::uint16_t host, const HostSizes& n)
 TxLimits limits(const HostSizes& n) {
   TxLimits l;
   l.work_requests = std::max(64U, 2 * n.work_requests);
-  l.blocks = std::max(64U, std::min(8192U, n.connections * n.paths));
-  l.resend_nodes = 1U << 14;
+  // A packet takes one of each, or two while it is sent again: a host that only receives has few.
+  const auto packets = static_cast<std::uint32_t>(std::min<std::uint64_t>(2 * n.packets, 1U << 14));
+  l.blocks = std::max(64U, std::min({8192U, n.connections * n.paths, packets}));
+  l.resend_nodes = std::max(64U, packets);
   return l;
 }
 
-// What control hears is few and large.
+// What control hears is few and large, and taken in every pass.
 QueueSizes ring_sizes(const HostModel& m) {
   const std::uint32_t n = m.ring_size;
   return QueueSizes{n, n, std::min(n, 64U), n, n};

@@ -98,6 +98,7 @@ class SimTxIo {
 // What a host needs room for: from the workload, so that memory follows the scenario.
 struct HostSizes {
   std::uint32_t connections = 0, streams = 0, work_requests = 64, receives = 64, paths = 1;
+  std::uint64_t packets = 0;  // of data that the host sends in all
 };
 
 class SimHost {

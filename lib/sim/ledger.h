@@ -28,6 +28,9 @@ class Ledger {
   [[nodiscard]] std::uint64_t offset(std::uint32_t flow) const {
     return std::uint64_t{first_page_[flow]} * mtu_;
   }
+  // The flow that `at`, below bytes(), belongs to.
+  [[nodiscard]] std::uint32_t owner(std::uint64_t at) const { return owner_[divide(at)]; }
+  [[nodiscard]] std::uint64_t page(std::uint64_t at) const { return divide(at); }
   [[nodiscard]] std::uint32_t pages(std::uint32_t flow) const {
     return static_cast<std::uint32_t>((flows_[flow].bytes + mtu_ - 1) / mtu_);
   }

@@ -14,6 +14,7 @@
 #include "sim/capture.h"
 #include "sim/frame_pool.h"
 #include "sim/ledger.h"
+#include "sim/loss_log.h"
 #include "sim/scenario.h"
 #include "wire/packet.h"
 
@@ -60,7 +61,8 @@ class Network {
   void send(const FrameInfo& info, const std::uint8_t* header, std::uint16_t dst, bool control) {
     fabric::Packet p{};
     p.bytes = kEncapsulation + info.header_bytes + info.payload_bytes;
-    p.user = frames_.take(info, header);
+    const std::uint32_t frame = frames_.take(info, header);
+    p.user = frame;
     p.entropy = (std::uint32_t{info.src_port} << 16) | info.dst_port;
     p.src = info.src_host;
     p.dst = dst;
@@ -72,6 +74,8 @@ class Network {
       counters_.data_bytes += p.bytes;
       if (info.payload != nullptr && (header[1] & wire::kFlagRtx) != 0)
         ledger_.resent(offset_of(info));
+      if (losses_ != nullptr && info.payload != nullptr) [[unlikely]]
+        frames_.number(frame, losses_->sent(offset_of(info)));
     } else {
       ++counters_.control_packets;
       counters_.control_bytes += p.bytes;
@@ -134,7 +138,7 @@ class Network {
     const auto frame = static_cast<std::uint32_t>(p.user);
     if (p.corrupt) {  // the port's frame check sequence finds it
       ++counters_.corrupt;
-      account_loss(frame);
+      account_loss(frame, fabric::Loss::kCorrupt);
       return frames_.give(frame);
     }
     ++counters_.delivered;
@@ -147,9 +151,9 @@ class Network {
     inboxes_[host].push_back(Arrival{frame, p.ce});
     wake(host, now + receiver_delay_);
   }
-  void lost(Picos, const fabric::Packet& p, fabric::Loss) {
+  void lost(Picos, const fabric::Packet& p, fabric::Loss why) {
     const auto frame = static_cast<std::uint32_t>(p.user);
-    account_loss(frame);
+    account_loss(frame, why);
     frames_.give(frame);
   }
   // A fault's second copy: its frame lives and dies on its own.
@@ -162,6 +166,8 @@ class Network {
   [[nodiscard]] const fabric::Fabric<Network>& fabric() const { return fabric_; }
   // `capture` sees every frame that a port accepts, in that order; nullptr: none does.
   void set_capture(Capture* capture) { capture_ = capture; }
+  // Lists losses; set before the first packet with payload, so that transmissions count from 1.
+  void set_losses(LossLog* losses) { losses_ = losses; }
   [[nodiscard]] const NetworkCounters& counters() const { return counters_; }
   // FNV-1a over time, host and size of every delivery: equal runs, equal numbers.
   [[nodiscard]] std::uint64_t trace() const { return trace_; }
@@ -186,14 +192,17 @@ class Network {
       queue_.schedule(p.planned, kPollEvent, host, p.generation);
     }
   }
-  void account_loss(std::uint32_t frame) {
+  void account_loss(std::uint32_t frame, fabric::Loss why) {
     if (!is_data(frames_.header(frame))) {
       ++counters_.lost_other;
       return;
     }
     ++counters_.lost_data;
     const FrameInfo& f = frames_.info(frame);
-    if (f.payload != nullptr) ledger_.lost(now(), offset_of(f));
+    if (f.payload == nullptr) return;
+    ledger_.lost(now(), offset_of(f));
+    if (losses_ != nullptr) [[unlikely]]
+      losses_->lost(now(), offset_of(f), f.transmission, why);
   }
   static bool is_data(const std::uint8_t* header) {
     return reinterpret_cast<const wire::Common*>(header)->type() == wire::Type::kData;
@@ -211,6 +220,7 @@ class Network {
   std::vector<std::vector<Arrival>> inboxes_;
   std::vector<Poll> polls_;
   Capture* capture_ = nullptr;
+  LossLog* losses_ = nullptr;
   NetworkCounters counters_;
   std::uint64_t trace_ = 0xcbf29ce484222325ULL;
   fabric::Fabric<Network> fabric_;  // last: its sink is this object

@@ -18,6 +18,15 @@ struct RunProgress {
   std::uint32_t flows_done = 0, flows = 0;
 };
 
+// A data packet that the fabric lost.
+struct LostPacket {
+  Nanos at = 0;
+  std::uint32_t flow = 0;          // its id, from 0
+  std::uint64_t offset = 0;        // of its payload in the message
+  std::uint16_t transmission = 0;  // 1: it was sent for the first time; counts up to 65,535
+  std::string_view cause;
+};
+
 // Called from the running thread; hooks only observe, so a run is the same with and without them.
 // Empty functions are not called.
 struct RunHooks {
@@ -29,6 +38,8 @@ struct RunHooks {
   std::function<void(Nanos at, std::uint16_t host, std::uint8_t plane,
                      std::span<const std::uint8_t> frame)>
       capture;
+  // A data packet with payload is lost; in the order of time.
+  std::function<void(const LostPacket&)> loss;
 };
 
 // `workload` is what generate() made from scenario.workload; the caller keeps it for reports.

@@ -120,6 +120,10 @@ RunResult World::run(const RunHooks& hooks) {
                                   scenario_.transport.control_dscp, scenario_.transport.data_dscp);
     net_.set_capture(capture_.get());
   }
+  if (hooks.loss) {
+    losses_ = std::make_unique<LossLog>(hooks.loss, origin_, ledger_);
+    net_.set_losses(losses_.get());
+  }
   constexpr Nanos kLatest = kNever / kPicosPerNano / 2;
   const Picos until = (origin_ + std::min(scenario_.limits.time, kLatest)) * kPicosPerNano;
   while (!over()) {
@@ -129,6 +133,7 @@ RunResult World::run(const RunHooks& hooks) {
       outcome_ = net_.queue().size() == 0 ? Outcome::kStalled : Outcome::kTimeLimit;
   }
   net_.set_capture(nullptr);
+  net_.set_losses(nullptr);
   if (violation_count_ != 0) outcome_ = Outcome::kViolation;
   return result();
 }

@@ -71,6 +71,7 @@ class World {
   std::uint64_t events_ = 0;
   std::uint32_t until_validate_;
   std::unique_ptr<Capture> capture_;
+  std::unique_ptr<LossLog> losses_;
   std::string error_;
   Outcome outcome_ = Outcome::kComplete;
   std::vector<std::string> violations_;

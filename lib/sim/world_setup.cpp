@@ -37,6 +37,7 @@ void World::build() {
     sizes[s.src].work_requests += std::min(s.flows, s.send_depth);
     sizes[s.dst].receives += s.receive_depth;
   }
+  for (const Flow& f : workload_.flows) sizes[f.src].packets += std::max(1U, ledger_.pages(f.id));
   for (std::uint32_t h = 0; h < n; ++h) {
     sizes[h].paths = paths();
     sizes[h].work_requests = std::min(sizes[h].work_requests, 1U << 14);

@@ -27,6 +27,7 @@ sim::RunResult made_up(const sim::Scenario& s, const sim::Workload& w, const sim
   r.virtual_time = 101000;
   r.recovery.add(9000);
   if (hooks.series) hooks.series(5, "host0.rate_mbps", 400000);
+  if (hooks.loss) hooks.loss({9, 1, 4096, 2, "random"});
   const std::uint8_t frame[60] = {1, 2, 3};
   if (hooks.capture) hooks.capture(kSecond + 7, 0, 0, frame);
   if (hooks.stop != nullptr && hooks.stop->load() != 0) r.outcome = sim::Outcome::kStopped;
@@ -164,9 +165,10 @@ TEST_F(SimApp, a_signal_ends_with_a_summary) {
 
 TEST_F(SimApp, files_beside_the_run) {
   const Output o = run({"run", path("s.yaml"), "--csv", path("f.csv"), "--series", path("t.csv"),
-                        "--pcap", path("p.pcap")});
+                        "--losses", path("l.csv"), "--pcap", path("p.pcap")});
   EXPECT_EQ(o.code, 0) << o.err;
   EXPECT_EQ(read(path("t.csv")), "time_ns,name,value\n5,host0.rate_mbps,400000\n");
+  EXPECT_EQ(read(path("l.csv")), "time_ns,flow,offset,transmission,cause\n9,2,4096,2,random\n");
   const std::string flows = read(path("f.csv"));
   EXPECT_TRUE(flows.starts_with("id,src,dst,bytes,tag,start_ns,")) << flows;
   EXPECT_EQ(std::count(flows.begin(), flows.end(), '\n'), 3);

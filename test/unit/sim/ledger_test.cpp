@@ -74,7 +74,7 @@ TEST_F(LedgerTest, recovery_runs_from_the_first_loss_to_the_placement) {
   ledger.lost(100, 40 * 4096);  // no flow's
   EXPECT_EQ(ledger.place(10100, 0, 1, 0, 0, 4096, of, done), Fault::kNone);
   EXPECT_EQ(ledger.recovery().count(), 1U);
-  EXPECT_NEAR(static_cast<double>(ledger.recovery().permille(500)), 10000, 10000.0 / 16);
+  EXPECT_NEAR(static_cast<double>(ledger.recovery().permille(500)), 10000, 10000.0 / 128);
   ledger.lost(20000, 0);  // a spurious copy of what is there
   EXPECT_EQ(place(0, 1, 0, 4096), Fault::kTwice);
   EXPECT_EQ(ledger.recovery().count(), 1U);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """metaroce-sim itself: real scenarios, exit codes, equal bytes, a signal.
 
-    program_test.py PROGRAM
+    program_test.py PROGRAM ORACLE
 """
 import json
 import pathlib
@@ -13,7 +13,7 @@ import tempfile
 import time
 
 SCENARIOS = pathlib.Path(__file__).resolve().parents[3] / "config" / "scenarios"
-PROGRAM = sys.argv[1]
+PROGRAM, ORACLE = sys.argv[1:3]
 
 
 def run(*arguments):
@@ -90,6 +90,26 @@ def test_capture_is_what_a_wire_carries():
             assert ones_sum(ip[12:] + struct.pack(">HH", 17, len(udp)) + udp) == 0xFFFF
             data += udp[8] == 0x11
         assert data >= document["totals"]["delivered_packets"] > 0
+
+
+def test_oracle_with_the_losses_of_a_run():
+    ring = [SCENARIOS / "ring-whole.yaml", "--seed", 2, "--set", "workload.bytes=128KiB", "--set", "fabric.leaves=2"]
+    loss = [*ring, "--set", "loss=2%"]
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "losses.csv"
+        document = json.loads(run("run", *loss, "--json", "--losses", file).stdout)["runs"][0]
+        oracle = [json.loads(subprocess.run([ORACLE, *map(str, a)], capture_output=True, check=True, timeout=100).stdout)
+                  for a in (loss + ["--losses", file], ring)]
+        file.write_text(file.read_text(encoding="utf-8") + "1,1,5,1,random\n", encoding="utf-8")
+        bad = subprocess.run([ORACLE, *map(str, loss), "--losses", file], capture_output=True, text=True, timeout=100)
+    told, free = oracle
+    # The fabric has losses of ACKs as well; of packets with payload the list has all.
+    assert told["losses_of_the_run"] == document["totals"]["data_lost"] > 100
+    assert 0 < told["lost"] <= told["losses_of_the_run"]
+    assert told["sent"] == free["sent"] + told["lost"] and free["lost"] == 0
+    assert free["run_us"] < told["run_us"] < document["metrics"]["run_us"], (oracle, document["metrics"])
+    assert abs(free["run_us"] / document["metrics"]["run_ideal_us"] - 1) < 1e-4, free
+    assert bad.returncode == 2 and "not of this workload" in bad.stderr, bad
 
 
 def test_signal_ends_with_a_summary():

@@ -16,6 +16,11 @@ import json, sys
 if sys.argv[1] == "check":
     print("transport.yaml: ok, 2 hosts, 2 flows, transport 0123456789abcdef")
     sys.exit(0)
+if "--losses" in sys.argv and sys.argv[1] != "run":
+    print(json.dumps({{"run_us": 100.0, "lost": len(open(sys.argv[-1]).readlines())}}))
+    sys.exit(0)
+if "--losses" in sys.argv:
+    open(sys.argv[sys.argv.index("--losses") + 1], "w").write("header\\n")
 name = sys.argv[2].rsplit("/", 1)[-1][:-5]
 seed = int(sys.argv[sys.argv.index("--seed") + 1])
 loss = "loss=1%" in sys.argv
@@ -23,7 +28,7 @@ run = {{"seed": seed, "outcome": "stalled" if name == "stuck" else "complete", "
        "violation_count": int(name in ("broken", "canary")),
        "timing": {{"packets_per_user_s": 1e6}},
        "metrics": {{"slowdown_mean": 1 + seed / 10, "goodput_gbps": 90.0 if loss else 100.0,
-                   "efficiency": 0.5 if name == "slow" else 0.99}}}}
+                   "efficiency": 0.5 if name == "slow" else 0.99, "run_us": 100 + 10.0 * seed}}}}
 code = 3 if run["violation_count"] else 0
 print(json.dumps({{"exit_code": code, "runs": [run], "transport": {{
     "hash": "ffff" if name == "other" else "0123456789abcdef", "differs_from_defaults": []}}}}))
@@ -43,6 +48,7 @@ rows:
   - {row: void, scenario: slow, set: ["loss=1%"], metric: goodput_gbps, at_least: 0.9, baseline: {scenario: slow, efficiency: 0.95}, source: ours}
   - {row: absent, scenario: good, metric: outage_rtt, at_most: 5, source: ours}
   - {row: needs, scenario: good, metric: slowdown_mean, at_most: 9, requires: {metric: efficiency, at_least: 0.999}, source: ours}
+  - {row: told, scenario: good, set: ["loss=1%"], metric: over_oracle, at_most: 1.2, source: ours}
   - {row: speed, scenario: good, metric: packets_per_user_s, at_least: 500000, source: ours}
 canaries:
   - {scenario: canary}
@@ -68,7 +74,7 @@ def run(targets, *arguments):
         out, err = io.StringIO(), io.StringIO()
         page = folder / "page.md"
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-            code = board.main(["--sim", str(program), "--output", str(page), "--seeds", "3", *arguments])
+            code = board.main(["--sim", str(program), "--oracle", str(program), "--output", str(page), "--seeds", "3", *arguments])
         text = page.read_text(encoding="utf-8") if page.exists() else ""
         return code, out.getvalue(), err.getvalue(), text
 
@@ -90,11 +96,20 @@ def test_rows():
     assert verdict(out, "void") == "short" and "does not count" in line_of(out, "void"), out
     assert verdict(out, "absent") == "short" and "does not occur" in line_of(out, "absent"), out
     assert verdict(out, "needs") == "short" and "does not count" in line_of(out, "needs"), out
+    assert verdict(out, "told") == "ok" and "1.200" in line_of(out, "told"), out
     assert verdict(out, "speed") == "ok", out
+    assert "3 of those do not count" in out, out
     assert verdict(out, "canary") == "ok", out
     assert out.startswith("transport block 0123456789abcdef"), out
     assert "| permutation | 1 | 2 | 3 | 4 | 5 | 1.2 | 1.200 | ok |" in page, page
     assert "**short**" in page, page
+
+
+def test_a_run_serves_all_rows_that_want_it():
+    _, out, _, _ = run(TARGETS, "--times")
+    times = [line.split(" s for ")[1] for line in out.splitlines() if " s for " in line]
+    assert sorted(t.strip() for t in times) == [
+        "1 of canary", "3 of good loss=1%", "3 of slow", "3 of slow loss=1%", "8 of good"], times  # 5 are of the speed
 
 
 def test_strict_and_quick():
