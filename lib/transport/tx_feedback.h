@@ -63,7 +63,6 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
   }
   const bool first = c.starting;
   heard(c, path);
-  if (first) lift_windows(c);
   p.epoch_confirmed = true;
   p.highest_acked = serial_max(p.highest_acked, a.highest);
   const auto late = static_cast<std::uint16_t>(a.late - p.peer_late);
@@ -103,6 +102,7 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     apply_acked(c, path, newly, bytes);
     p.last_progress = now_;
   }
+  if (first) lift_windows(c);  // the round trip is known now
   const bool ripe = p.gap_since != kNever && now_ - p.gap_since >= p.rtt.srtt() / 4;
   const unsigned threshold = p.dup.value(now_);
   const SackVector lost = lost_vector(p.seq, acked, threshold, ripe);

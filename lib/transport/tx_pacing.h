@@ -162,6 +162,10 @@ void TxRole<Q, Io, Cc>::size_hint_window(Conn& c) {
 // The first answer of a start: the windows become what the allowed rate needs.
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::lift_windows(Conn& c) {
+  if (c.params.handshake_rtt > kMaxStartRtt) size_hint_window(c);
+  // The set of paths first: equal parts of what the rate needs for all of it.
+  if (c.cc.target > c.active.grow_above)
+    resize_active(c, active_rule(c).choose(c.cc.target, c.active.paths));
   for (unsigned i = 0; i < c.active_paths; ++i) {
     Cc::lift(c.cc, c.paths[i].cc, c.cc.target / c.active_paths);
     update_open(c, static_cast<std::uint8_t>(i));
