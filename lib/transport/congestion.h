@@ -24,6 +24,8 @@
 #include "base/serial.h"
 #include "base/units.h"
 #include "transport/config.h"
+#include "transport/loss_recovery.h"
+#include "wire/packet.h"
 
 namespace metaroce {
 
@@ -45,6 +47,7 @@ class EcnAimd {
     Bytes target = 0;     // what the allowed rate sends within an RTT: up to it windows grow fast
     bool hinted = false;  // by the receiver: beyond it they do not grow at all
     std::uint32_t paths = 1;
+    Bytes path_max = INT64_MAX;  // a path's sequence ends here: window beyond it is nobody's
   };
 
   static Bytes initial_window(const TransportConfig& c, Nanos handshake_rtt, Mbps line_rate) {
@@ -58,6 +61,7 @@ class EcnAimd {
                     std::uint32_t packet, Nanos handshake_rtt, Mbps line_rate) {
     c.packet = packet;
     c.paths = n;
+    c.path_max = Bytes{PathWindow::kDataLimit} * (packet + sizeof(wire::WriteImm));
     c.max = std::max<Bytes>(config.max_window, n * c.packet);
     c.min = std::min(config.min_window, c.max);
     const Bytes whole = std::clamp(initial_window(config, handshake_rtt, line_rate), c.min, c.max);
@@ -123,6 +127,7 @@ class EcnAimd {
   // What a start's first answer allows: all that the rate sends within an RTT, at once.
   // [MR-8.3.13]
   static void lift(Conn& c, Path& p, Bytes each) {
+    each = std::min(each, c.path_max);
     if (p.window < each)
       resize(c, p, std::min(each, p.window + std::max<Bytes>(c.max - c.window, 0)));
   }
@@ -141,7 +146,7 @@ class EcnAimd {
       step = std::min(clean / 4, c.target - c.window);
     else if (p.used_fully && !c.hinted)
       step = clean / 32;
-    step = std::min(step, c.max - c.window);
+    step = std::min({step, c.max - c.window, c.path_max - p.window});
     if (step > 0) resize(c, p, p.window + step);
   }
   static void end_round(Conn& c, Path& p, PathSeq next) {

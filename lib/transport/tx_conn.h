@@ -53,6 +53,7 @@ struct TxPath {
   std::uint32_t block = kNil;  // in the pool of TxBlock while anything is unresolved
   std::uint32_t data_unresolved = 0;
   RttEstimator rtt;
+  PathLowestRtt lowest_rtt;
   PathSeq highest_acked;     // highest number that the peer reported
   Nanos last_progress = 0;   // an ACK resolved something, or the first send after idle
   Nanos gap_since = kNever;  // oldest gap that is not yet lost
@@ -116,6 +117,9 @@ struct TxConn {
   Bytes hint_window = kNoHintWindow;
   RttEstimator rtt;  // of all paths together
   LowestRtt lowest_rtt;
+  Nanos longer_trip = 0;       // what routes of different lengths add to the lowest round trip
+  Nanos trip_at = 0;           // when that is looked at again,
+  Nanos path_windows_end = 0;  // and the windows of the paths' lowest round trips end
   bool flush_on_resume = false;  // after the pause that the first hint makes
   TxHint hint;
   std::uint64_t backlog = 0;  // bytes taken from applications and not sent

@@ -94,9 +94,7 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
       const std::int64_t units =
           std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
       if (units > 0) {
-        p.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
-        c.rtt.sample(static_cast<Nanos>(units) << kWireTimeShift);
-        c.lowest_rtt.sample(static_cast<Nanos>(units) << kWireTimeShift, now_);
+        on_rtt(c, p, static_cast<Nanos>(units) << kWireTimeShift);
       }
     }
     apply_acked(c, path, newly, bytes);

@@ -188,7 +188,9 @@ class TxRole {
   [[nodiscard]] Nanos probe_timeout(const Conn& c, const Path& p) const {
     const Nanos all = c.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay,
                                           c.params.handshake_rtt);
-    if (!p.rtt.valid()) return all;
+    // Over long ways routes differ by as much as the others' round trip, and more.
+    if (!p.rtt.valid())
+      return c.lowest_rtt.value() > kMaxStartRtt ? std::max(all, 4 * c.rtt.srtt()) : all;
     return std::max(all,
                     p.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay, 0));
   }
@@ -278,6 +280,8 @@ class TxRole {
   void apply_hint(Conn& c);
   void size_hint_window(Conn& c);
   void lift_windows(Conn& c);
+  void on_rtt(Conn& c, Path& p, Nanos rtt);
+  void measure_trip(Conn& c);
   void pause(Conn& c, Mbps before, bool first);
   [[nodiscard]] Nanos hint_trip(const Conn& c) const;
   static Mbps rate_now(const Conn& c) {
