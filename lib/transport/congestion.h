@@ -11,7 +11,7 @@
 //   scheduler skips the path for one rotation. In equilibrium with the growth a third of the
 //   packets is marked. [MR-8.3.7] [MR-8.3.8] Loss: the lost bytes are subtracted (random loss on
 //   one path must not halve it); above 20 % lost in each of two consecutive RTTs it is congestion
-//   without marks: halve.
+//   without marks: halve. Delay counts only where nothing marks: delay_guard.h.
 //
 //   Rejected, by simulation (64 hosts, permutation): DCTCP's average with gain 1/16 (a flow of 20
 //   RTTs is over before it reacts: 1.09 against 1.05); moving window by the path's delay against
@@ -24,6 +24,7 @@
 #include "base/serial.h"
 #include "base/units.h"
 #include "transport/config.h"
+#include "transport/delay_guard.h"
 #include "transport/loss_recovery.h"
 #include "wire/packet.h"
 
@@ -38,6 +39,7 @@ class EcnAimd {
     bool used_fully = false;    // the window limited sending in this round
     bool lossy_before = false;  // the previous round lost more than 20 %
     bool skip = false;          // one rotation without new packets
+    DelayGuard::Round delays;
     Bytes regrow_to = 0;        // a path that returned doubles up to here; 0 = it does not
   };
   struct Conn {
@@ -47,6 +49,7 @@ class EcnAimd {
     Bytes target = 0;     // what the allowed rate sends within an RTT: up to it windows grow fast
     bool hinted = false;  // by the receiver: beyond it they do not grow at all
     std::uint32_t paths = 1;
+    DelayGuard guard;
     Bytes path_max = INT64_MAX;  // a path's sequence ends here: window beyond it is nobody's
   };
 
@@ -67,6 +70,7 @@ class EcnAimd {
     const Bytes whole = std::clamp(initial_window(config, handshake_rtt, line_rate), c.min, c.max);
     const Bytes each = std::min(std::max<Bytes>(whole / n, 2 * c.packet), c.max / n);
     for (std::uint32_t i = 0; i < n; ++i) paths[i].window = each;
+    c.guard.start(n);
     c.initial = each;
     c.window = each * n;
     c.min = std::min(c.min, c.window);  // the division rounded down
@@ -114,11 +118,16 @@ class EcnAimd {
     if (ce != 0) {
       p.skip = true;
       p.regrow_to = 0;
+      c.guard.marked(c.paths);
       shrink(c, p, Bytes{ce} * c.packet / 2);
     }
     if (ce < packets)
       grow(c, p, ce == 0 ? acked : std::max<Bytes>(acked - Bytes{ce} * c.packet, 0));
     if (cum >= p.round_end) end_round(c, p, next);
+  }
+  // A sample of the path's round trip; `base`: its length without queues.
+  static void on_rtt(Conn& c, Path& p, Nanos rtt, Nanos base, Nanos deviation, Nanos allowance) {
+    c.guard.sample(p.delays, rtt, base, deviation, allowance);
   }
   static void on_loss(Conn& c, Path& p, Bytes lost) {
     p.round_lost += lost;
@@ -142,6 +151,8 @@ class EcnAimd {
     Bytes step = 0;
     if (p.regrow_to > p.window)
       step = std::min(clean, p.regrow_to - p.window);
+    else if (c.guard.careful())
+      return;  // at the end of the round
     else if (c.window < c.target)
       step = std::min(clean / 4, c.target - c.window);
     else if (p.used_fully && !c.hinted)
@@ -156,9 +167,21 @@ class EcnAimd {
       shrink(c, p, p.window / 2);
     }
     p.lossy_before = lossy;
+    guard(c, p);
     p.round_end = next;
     p.round_acked = p.round_lost = 0;
     p.used_fully = false;
+  }
+  // [MR-8.3.10]
+  static void guard(Conn& c, Path& p) {
+    const DelayGuard::Verdict v = c.guard.end_round(p.delays, p.window, c.target, c.paths);
+    if (v.cut != 0) {
+      p.regrow_to = 0;
+      shrink(c, p, v.cut);
+    } else if (v.step != 0 && p.window != 0 && p.round_lost == 0) {
+      const Bytes room = std::min(c.target - c.window, c.path_max - p.window);
+      if (room > 0) resize(c, p, p.window + std::min(v.step, room));
+    }
   }
   static void shrink(Conn& c, Path& p, Bytes by) {
     by = std::min(by, std::max<Bytes>(c.window - c.min, 0));  // [MR-8.1.5]
