@@ -178,8 +178,8 @@ class EcnAimd {
     if (v.cut != 0) {
       p.regrow_to = 0;
       shrink(c, p, v.cut);
-    } else if (v.step != 0 && p.window != 0 && p.round_lost == 0) {
-      const Bytes room = std::min(c.target - c.window, c.path_max - p.window);
+    } else if (v.step != 0 && p.window != 0 && (p.used_fully || c.window < c.target)) {
+      const Bytes room = std::min(c.max - c.window, c.path_max - p.window);
       if (room > 0) resize(c, p, p.window + std::min(v.step, room));
     }
   }

@@ -8,9 +8,9 @@
 // more cuts follow until the round is within a quarter of the allowance: all senders of a queue see
 // the same, so that it drains and shows its base again, or a standing queue would become the base.
 //
-// After a cut the connection is careful for a while: it grows by a fixed part of its target per
-// round. Cuts in proportion and steps that are alike are what makes senders equal; growth in
-// proportion, the rule below the target, would keep whatever division there was.
+// After a cut the connection is careful for long: it grows by a fixed part of its target per round,
+// below the target and beyond. Cuts in proportion and steps that are alike are what makes senders
+// equal; growth in proportion would keep whatever division there was.
 //
 // Silent while marks were seen in the last rounds: they come sooner, and tell routes apart. A
 // connection begins with a few rounds of trust. Rejected: smoothed round trips in place of the
@@ -39,9 +39,9 @@ class DelayGuard {
   struct Verdict {
     Bytes cut = 0, step = 0;
   };
-  static constexpr std::uint32_t kFirstTrust = 8, kTrust = 256, kCareful = 128;  // rounds
+  static constexpr std::uint32_t kFirstTrust = 8, kTrust = 256, kCareful = 1U << 14;  // rounds
   static constexpr std::uint8_t kCuts = 3;
-  static constexpr Bytes kSteps = 64;  // careful rounds from nothing to the target
+  static constexpr Bytes kSteps = 16;  // careful rounds from nothing to the target
 
   void start(std::uint32_t paths) { trust_ = kFirstTrust * paths; }
   void marked(std::uint32_t paths) { trust_ = kTrust * paths; }
