@@ -66,7 +66,7 @@ using WorkloadResult = std::variant<Workload, WorkloadError>;
 
 inline constexpr std::uint32_t kMaxFlows = 1U << 23;
 inline constexpr std::uint32_t kMaxHosts = 65535;
-inline constexpr Bytes kMaxFlowBytes = Bytes{1} << 40;
+inline constexpr Bytes kMaxFlowBytes = Bytes{1} << 40;  // of a sender in all
 
 // Never more than kMaxFlows flows, whatever the spec says.
 WorkloadResult generate(const WorkloadSpec& spec, const WorkloadContext& context);

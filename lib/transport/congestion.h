@@ -50,7 +50,7 @@ class EcnAimd {
     bool hinted = false;  // by the receiver: beyond it they do not grow at all
     std::uint32_t paths = 1;
     DelayGuard guard;
-    Bytes path_max = INT64_MAX;  // a path's sequence ends here: window beyond it is nobody's
+    Bytes path_max = INT64_MAX;  // a path's sequence ends here [MR-8.3.16]
   };
 
   static Bytes initial_window(const TransportConfig& c, Nanos handshake_rtt, Mbps line_rate) {

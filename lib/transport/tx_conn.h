@@ -53,7 +53,7 @@ struct TxPath {
   std::uint32_t block = kNil;  // in the pool of TxBlock while anything is unresolved
   std::uint32_t data_unresolved = 0;
   RttEstimator rtt;
-  PathLowestRtt lowest_rtt;
+  PathLowestRtt lowest_rtt;  // [MR-8.4.17]
   PathSeq highest_acked;     // highest number that the peer reported
   Nanos last_progress = 0;   // an ACK resolved something, or the first send after idle
   Nanos gap_since = kNever;  // oldest gap that is not yet lost

@@ -188,7 +188,7 @@ class TxRole {
   [[nodiscard]] Nanos probe_timeout(const Conn& c, const Path& p) const {
     const Nanos all = c.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay,
                                           c.params.handshake_rtt);
-    // Over long ways routes differ by as much as the others' round trip, and more.
+    // Over long ways a route may be some times as long as those known so far. [MR-7.2.6]
     if (!p.rtt.valid())
       return c.lowest_rtt.value() > kMaxStartRtt ? std::max(all, 4 * c.rtt.srtt()) : all;
     return std::max(all,
