@@ -40,7 +40,7 @@ class EcnAimd {
     bool lossy_before = false;  // the previous round lost more than 20 %
     bool skip = false;          // one rotation without new packets
     DelayGuard::Round delays;
-    Bytes regrow_to = 0;        // a path that returned doubles up to here; 0 = it does not
+    Bytes regrow_to = 0;  // a path that returned doubles up to here; 0 = it does not
   };
   struct Conn {
     Bytes window = 0, min = 0, max = 0;

@@ -65,10 +65,10 @@ struct TxPath {
   std::uint16_t wanted_port = 0;  // after the drain
   std::uint8_t epoch = 0;
   bool epoch_confirmed = true;  // the peer acknowledged something in it
+  bool draining = false;        // a port change waits for the path to empty
+  bool dirty = false;           // the last transmission was data: a loss would not show
   PathHealth health;
   Bytes window_before = 0;  // before its silence began
-  bool draining = false;    // a port change waits for the path to empty
-  bool dirty = false;       // the last transmission was data: a loss would not show
   TxPathCounters counters;
 };
 
@@ -117,9 +117,9 @@ struct TxConn {
   Bytes hint_window = kNoHintWindow;
   RttEstimator rtt;  // of all paths together
   LowestRtt lowest_rtt;
-  Nanos longer_trip = 0;       // what routes of different lengths add to the lowest round trip
-  Nanos trip_at = 0;           // when that is looked at again,
-  Nanos path_windows_end = 0;  // and the windows of the paths' lowest round trips end
+  Nanos longer_trip = 0;         // what routes of different lengths add to the lowest round trip
+  Nanos trip_at = 0;             // when that is looked at again,
+  Nanos path_windows_end = 0;    // and the windows of the paths' lowest round trips end
   bool flush_on_resume = false;  // after the pause that the first hint makes
   TxHint hint;
   std::uint64_t backlog = 0;  // bytes taken from applications and not sent

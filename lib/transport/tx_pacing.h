@@ -147,7 +147,7 @@ void TxRole<Q, Io, Cc>::on_rtt(Conn& c, Path& p, Nanos rtt) {
   const Nanos lowest = c.lowest_rtt.value(), own = p.lowest_rtt.value();
   Cc::on_rtt(c.cc, p.cc, rtt, MeanTrip::longer(own, lowest) ? own : lowest, c.rtt.deviation(),
              config_.delay_guard);
-  // A longer way than the one that the windows were lifted for. [MR-8.3.13]
+  // A longer way than the one that the windows were lifted for. [MR-8.3.17]
   if (first && p.cc.window != 0 && MeanTrip::longer(rtt, lowest))
     Cc::lift(c.cc, p.cc, Bytes{c.pace_rate} * rtt / 8000 / c.active_paths);
   if (now_ >= c.trip_at) measure_trip(c);

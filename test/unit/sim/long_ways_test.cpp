@@ -53,8 +53,8 @@ TEST(LongWays, two_senders_share_a_link) {
               static_cast<double>(r.flows[1].sender_done), 1e6);
 }
 
-// [MR-8.4.17] [MR-7.2.6] Four routes of 4 to 10 ms: the windows are what the mean needs, and no
-// probe timeout comes before the answer of a longer route.
+// [MR-8.4.17] [MR-8.3.17] [MR-7.2.6] Four routes of 4 to 10 ms: the windows are what the mean
+// needs, and no probe timeout comes before the answer of a longer route.
 TEST(LongWays, routes_of_different_lengths) {
   Scenario s = wan(2, 10 * kMicrosecond);
   s.fabric.topology = fabric::Topology::kLeafSpine;

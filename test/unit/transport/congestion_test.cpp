@@ -78,7 +78,7 @@ TEST_F(EcnAimdTest, start__within_the_maximum) {
 
 // [MR-8.3.1] Beyond what the allowed rate needs: a thirty-second per RTT, when it limited sending.
 TEST_F(EcnAimdTest, on_ack__grows_by_a_thirty_second_beyond_the_target) {
-  config_.initial_window = 4 << 20;
+  config_.initial_window = 2 << 20;
   start(4);
   const Bytes w = paths_[0].window;
   round(0, 10, 0, w);

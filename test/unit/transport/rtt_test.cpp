@@ -65,7 +65,7 @@ TEST(MeanTrip, value__bytes_over_the_rate_that_they_stand_for) {
   m.add(30'000'000, 30 * kMillisecond);  // the same rate
   EXPECT_NEAR(static_cast<double>(m.value()), 20e6, 1e4);
   MeanTrip one(10 * kMillisecond);
-  one.add(1, 30 * kMillisecond);
+  one.add(4096, 30 * kMillisecond);
   EXPECT_NEAR(static_cast<double>(one.value()), 30e6, 3e6);
 }
 
