@@ -142,6 +142,7 @@ const Section& transport_section() {
     value("hint_interval", &T::hint_interval, duration(kMicrosecond, 10 * kMillisecond), "Least time between two computations of the rate hints of a port, unless its senders change."),
     value("hint_capacity_permille", &T::hint_capacity_permille, count(500, 1000, "per thousand"), "Share of a port's line rate that rate hints give away."),
     value("hint_window_slack", &T::hint_window_slack, duration(0, kMillisecond), "A sender with a hint slows down while more is in flight than it sends in a round trip and this time."),
+    value("delay_guard", &T::delay_guard, duration(0, kSecond), "Where nothing marks, windows shrink when queues add more than this, and more than four mean deviations, to every round trip of a round. 0ns: never."),
     value("ctrl_retry_first", &T::ctrl_retry_first, duration(kMillisecond, 10 * kSecond), "Wait before a control packet is repeated; doubles each time."),
     value("ctrl_retries", &T::ctrl_retries, count(0, 20), "Repetitions of a control packet before the request fails."),
     value("half_open_lifetime", &T::half_open_lifetime, duration(10 * kMillisecond, 60 * kSecond), "Life of a connection whose peer does not answer."),

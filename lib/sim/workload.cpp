@@ -55,8 +55,8 @@ std::string broken_rule(const Workload& w) {
       return fmt::format("flow {} is between hosts {} and {}; there are {} hosts, from 0", name,
                          f.src, f.dst, w.hosts);
     if (f.src == f.dst) return fmt::format("flow {} is from host {} to itself", name, f.src);
-    if (f.bytes == 0 || f.bytes > kMaxMessageBytes)  // it is one Write
-      return fmt::format("flow {} has {} bytes; 1 to 2^31", name, f.bytes);
+    if (f.bytes == 0 || f.bytes > kMaxMessageBytes)
+      return fmt::format("flow {} has {} bytes; a message has 1 to 2^31", name, f.bytes);
     if ((f.dep != kNoFlow && f.dep >= f.id) || (f.dep2 != kNoFlow && f.dep2 >= f.id))
       return fmt::format("flow {} waits for a flow that is not listed before it", name);
     if (f.window_list != kNoFlow && (w.window == 0 || f.window_list >= w.window_lists))

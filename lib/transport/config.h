@@ -46,6 +46,7 @@ struct TransportConfig {
   Nanos hint_interval = 10 * kMicrosecond;
   std::uint32_t hint_capacity_permille = 990;  // of the line rate, shared out
   Nanos hint_window_slack = 2 * kMicrosecond;  // in flight: hint x (RTT + this)
+  Nanos delay_guard = 200 * kMicrosecond;  // queue without marks at which windows shrink; 0: off
   // Control.
   Nanos ctrl_retry_first = 10 * kMillisecond;
   std::uint32_t ctrl_retries = 8;

@@ -11,7 +11,7 @@
 //   scheduler skips the path for one rotation. In equilibrium with the growth a third of the
 //   packets is marked. [MR-8.3.7] [MR-8.3.8] Loss: the lost bytes are subtracted (random loss on
 //   one path must not halve it); above 20 % lost in each of two consecutive RTTs it is congestion
-//   without marks: halve.
+//   without marks: halve. Delay counts only where nothing marks: delay_guard.h.
 //
 //   Rejected, by simulation (64 hosts, permutation): DCTCP's average with gain 1/16 (a flow of 20
 //   RTTs is over before it reacts: 1.09 against 1.05); moving window by the path's delay against
@@ -24,6 +24,9 @@
 #include "base/serial.h"
 #include "base/units.h"
 #include "transport/config.h"
+#include "transport/delay_guard.h"
+#include "transport/loss_recovery.h"
+#include "wire/packet.h"
 
 namespace metaroce {
 
@@ -36,8 +39,9 @@ class EcnAimd {
     bool used_fully = false;    // the window limited sending in this round
     bool lossy_before = false;  // the previous round lost more than 20 %
     bool skip = false;          // one rotation without new packets
-    std::uint8_t early = 0;     // rounds left in which delay steers [MR-8.3.14]
-    Bytes regrow_to = 0;        // a path that returned doubles up to here; 0 = it does not
+    std::uint8_t early = 0;     // rounds left in which delay steers [MR-8.3.18]
+    DelayGuard::Round delays;
+    Bytes regrow_to = 0;  // a path that returned doubles up to here; 0 = it does not
   };
   struct Conn {
     Bytes window = 0, min = 0, max = 0;
@@ -46,6 +50,8 @@ class EcnAimd {
     Bytes target = 0;     // what the allowed rate sends within an RTT: up to it windows grow fast
     bool hinted = false;  // by the receiver: beyond it they do not grow at all
     std::uint32_t paths = 1;
+    DelayGuard guard;
+    Bytes path_max = INT64_MAX;  // a path's sequence ends here [MR-8.3.16]
   };
 
   static Bytes initial_window(const TransportConfig& c, Nanos handshake_rtt, Mbps line_rate) {
@@ -59,6 +65,7 @@ class EcnAimd {
                     std::uint32_t packet, Nanos handshake_rtt, Mbps line_rate) {
     c.packet = packet;
     c.paths = n;
+    c.path_max = Bytes{PathWindow::kDataLimit} * (packet + sizeof(wire::WriteImm));
     c.max = std::max<Bytes>(config.max_window, n * c.packet);
     c.min = std::min(config.min_window, c.max);
     const Bytes whole = std::clamp(initial_window(config, handshake_rtt, line_rate), c.min, c.max);
@@ -67,6 +74,7 @@ class EcnAimd {
       paths[i].window = each;
       paths[i].early = kEarlyRounds;
     }
+    c.guard.start(n);
     c.initial = each;
     c.window = each * n;
     c.min = std::min(c.min, c.window);  // the division rounded down
@@ -120,6 +128,7 @@ class EcnAimd {
     if (ce != 0) {
       p.skip = true;
       p.regrow_to = 0;
+      c.guard.marked(c.paths);
       shrink(c, p, Bytes{ce} * c.packet / 2);
     }
     if (ce < packets)
@@ -128,6 +137,10 @@ class EcnAimd {
     if (p.early != 0 && delay.trip != 0) steer(c, p, delay);
     end_round(c, p, next);
   }
+  // A sample of the path's round trip; `base`: its length without queues.
+  static void on_rtt(Conn& c, Path& p, Nanos rtt, Nanos base, Nanos deviation, Nanos allowance) {
+    c.guard.sample(p.delays, rtt, base, deviation, allowance);
+  }
   static void on_loss(Conn& c, Path& p, Bytes lost) {
     p.round_lost += lost;
     shrink(c, p, lost);
@@ -135,6 +148,7 @@ class EcnAimd {
   // What a start's first answer allows: all that the rate sends within an RTT, at once.
   // [MR-8.3.13]
   static void lift(Conn& c, Path& p, Bytes each) {
+    each = std::min(each, c.path_max);
     if (p.window < each)
       resize(c, p, std::min(each, p.window + std::max<Bytes>(c.max - c.window, 0)));
   }
@@ -146,7 +160,7 @@ class EcnAimd {
  private:
   static constexpr std::uint8_t kEarlyRounds = 2;
 
-  // [MR-8.3.14] A queue of `excess` after one trip is a route that is loaded `excess / trip` too
+  // [MR-8.3.18] A queue of `excess` after one trip is a route that is loaded `excess / trip` too
   // high; twice that, because the queue must go as well. At most half.
   static void steer(Conn& c, Path& p, Delay d) {
     --p.early;
@@ -158,11 +172,13 @@ class EcnAimd {
     Bytes step = 0;
     if (p.regrow_to > p.window)
       step = std::min(clean, p.regrow_to - p.window);
+    else if (c.guard.careful())
+      return;  // at the end of the round
     else if (c.window < c.target)
       step = std::min(clean / 4, c.target - c.window);
     else if (p.used_fully && !c.hinted)
       step = clean / 32;
-    step = std::min(step, c.max - c.window);
+    step = std::min({step, c.max - c.window, c.path_max - p.window});
     if (step > 0) resize(c, p, p.window + step);
   }
   static void end_round(Conn& c, Path& p, PathSeq next) {
@@ -172,9 +188,21 @@ class EcnAimd {
       shrink(c, p, p.window / 2);
     }
     p.lossy_before = lossy;
+    guard(c, p);
     p.round_end = next;
     p.round_acked = p.round_lost = 0;
     p.used_fully = false;
+  }
+  // [MR-8.3.10]
+  static void guard(Conn& c, Path& p) {
+    const DelayGuard::Verdict v = c.guard.end_round(p.delays, p.window, c.target, c.paths);
+    if (v.cut != 0) {
+      p.regrow_to = 0;
+      shrink(c, p, v.cut);
+    } else if (v.step != 0 && p.window != 0 && (p.used_fully || c.window < c.target)) {
+      const Bytes room = std::min(c.max - c.window, c.path_max - p.window);
+      if (room > 0) resize(c, p, p.window + std::min(v.step, room));
+    }
   }
   static void shrink(Conn& c, Path& p, Bytes by) {
     by = std::min(by, std::max<Bytes>(c.window - c.min, 0));  // [MR-8.1.5]

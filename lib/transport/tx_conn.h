@@ -58,6 +58,7 @@ struct TxPath {
   std::uint32_t block = kNil;  // in the pool of TxBlock while anything is unresolved
   std::uint32_t data_unresolved = 0;
   RttEstimator rtt;
+  PathLowestRtt lowest_rtt;  // [MR-8.4.17]
   PathSeq highest_acked;     // highest number that the peer reported
   Nanos last_progress = 0;   // an ACK resolved something, or the first send after idle
   Nanos gap_since = kNever;  // oldest gap that is not yet lost
@@ -69,10 +70,10 @@ struct TxPath {
   std::uint16_t wanted_port = 0;  // after the drain
   std::uint8_t epoch = 0;
   bool epoch_confirmed = true;  // the peer acknowledged something in it
+  bool draining = false;        // a port change waits for the path to empty
+  bool dirty = false;           // the last transmission was data: a loss would not show
   PathHealth health;
   Bytes window_before = 0;  // before its silence began
-  bool draining = false;    // a port change waits for the path to empty
-  bool dirty = false;       // the last transmission was data: a loss would not show
   TxPathCounters counters;
 };
 
@@ -122,7 +123,10 @@ struct TxConn {
   Bytes hint_window = kNoHintWindow;
   RttEstimator rtt;  // of all paths together
   LowestRtt lowest_rtt;
-  Nanos latest_rtt = 0;          // of any path
+  Nanos latest_queue = 0;        // what the newest sample of a round trip waited in queues
+  Nanos longer_trip = 0;         // what routes of different lengths add to the lowest round trip
+  Nanos trip_at = 0;             // when that is looked at again,
+  Nanos path_windows_end = 0;    // and the windows of the paths' lowest round trips end
   bool flush_on_resume = false;  // after the pause that the first hint makes
   TxHint hint;
   std::uint64_t backlog = 0;  // bytes taken from applications and not sent

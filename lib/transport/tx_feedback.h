@@ -64,7 +64,6 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
   }
   const bool first = c.starting;
   heard(c, path);
-  if (first) lift_windows(c);
   p.epoch_confirmed = true;
   p.highest_acked = serial_max(p.highest_acked, a.highest);
   const auto late = static_cast<std::uint16_t>(a.late - p.peer_late);
@@ -97,17 +96,13 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
       const std::int64_t units =
           std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
       if (units > 0) {
-        const Nanos rtt = static_cast<Nanos>(units) << kWireTimeShift;
-        p.rtt.sample(rtt);
-        c.rtt.sample(rtt);
-        c.latest_rtt = rtt;
-        c.lowest_rtt.sample(rtt, now_);
-        delay = {rtt - c.lowest_rtt.value(), c.lowest_rtt.value()};
+        delay = {on_rtt(c, p, static_cast<Nanos>(units) << kWireTimeShift), c.lowest_rtt.value()};
       }
     }
     apply_acked(c, path, newly, bytes);
     p.last_progress = now_;
   }
+  if (first) lift_windows(c);  // the round trip is known now
   const bool ripe = p.gap_since != kNever && now_ - p.gap_since >= p.rtt.srtt() / 4;
   const unsigned threshold = p.dup.value(now_);
   const SackVector lost = lost_vector(p.seq, acked, threshold, ripe);

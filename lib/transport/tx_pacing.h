@@ -132,9 +132,42 @@ void TxRole<Q, Io, Cc>::pause(Conn& c, Mbps before, bool first) {
 template <typename Q, typename Io, typename Cc>
 Nanos TxRole<Q, Io, Cc>::hint_trip(const Conn& c) const {
   const Nanos lowest = c.lowest_rtt.value();
-  const Nanos rtt =
-      lowest != kNever ? lowest : std::min<Nanos>(c.params.handshake_rtt, kMaxStartRtt);
+  const Nanos rtt = lowest != kNever ? lowest + c.longer_trip
+                                     : std::min<Nanos>(c.params.handshake_rtt, kMaxStartRtt);
   return rtt + config_.hint_window_slack;
+}
+
+// A sample of a path's round trip. Returns what of it was spent in queues.
+template <typename Q, typename Io, typename Cc>
+Nanos TxRole<Q, Io, Cc>::on_rtt(Conn& c, Path& p, Nanos rtt) {
+  const bool first = !p.rtt.valid();
+  p.rtt.sample(rtt);
+  c.rtt.sample(rtt);
+  c.lowest_rtt.sample(rtt, now_);
+  p.lowest_rtt.sample(rtt);
+  const Nanos lowest = c.lowest_rtt.value(), own = p.lowest_rtt.value();
+  const Nanos base = MeanTrip::longer(own, lowest) ? own : lowest;
+  Cc::on_rtt(c.cc, p.cc, rtt, base, c.rtt.deviation(), config_.delay_guard);
+  // A longer way than the one that the windows were lifted for. [MR-8.3.17]
+  if (first && p.cc.window != 0 && MeanTrip::longer(rtt, lowest))
+    Cc::lift(c.cc, p.cc, Bytes{c.pace_rate} * rtt / 8000 / c.active_paths);
+  if (now_ >= c.trip_at) measure_trip(c);
+  return c.latest_queue = rtt - base;
+}
+
+// Once per round trip: a walk over the paths. [MR-8.4.17]
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::measure_trip(Conn& c) {
+  const Nanos lowest = c.lowest_rtt.value();
+  c.trip_at = now_ + std::max(lowest, kMaxStartRtt);
+  const bool turn = now_ >= c.path_windows_end;
+  if (turn) c.path_windows_end = now_ + LowestRtt::kWindow;
+  MeanTrip mean(lowest);
+  for (Path& p : c.paths) {
+    mean.add(p.inflight, p.lowest_rtt.value());
+    if (turn) p.lowest_rtt.turn();
+  }
+  c.longer_trip = mean.value() - lowest;
 }
 
 // [MR-8.4.15]
@@ -164,6 +197,10 @@ void TxRole<Q, Io, Cc>::size_hint_window(Conn& c) {
 // The first answer of a start: the windows become what the allowed rate needs.
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::lift_windows(Conn& c) {
+  if (c.params.handshake_rtt > kMaxStartRtt) size_hint_window(c);
+  // More than these paths can hold: first all that the rate needs, then equal parts for each.
+  if (c.cc.target / c.active_paths > c.cc.path_max)
+    resize_active(c, active_rule(c).choose(c.cc.target, c.active.paths));
   for (unsigned i = 0; i < c.active_paths; ++i) {
     Cc::lift(c.cc, c.paths[i].cc, c.cc.target / c.active_paths);
     update_open(c, static_cast<std::uint8_t>(i));

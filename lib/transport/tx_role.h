@@ -188,7 +188,9 @@ class TxRole {
   [[nodiscard]] Nanos probe_timeout(const Conn& c, const Path& p) const {
     const Nanos all = c.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay,
                                           c.params.handshake_rtt);
-    if (!p.rtt.valid()) return all;
+    // Over long ways a route may be some times as long as those known so far. [MR-7.2.6]
+    if (!p.rtt.valid())
+      return c.lowest_rtt.value() > kMaxStartRtt ? std::max(all, 4 * c.rtt.srtt()) : all;
     return std::max(all,
                     p.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay, 0));
   }
@@ -246,6 +248,7 @@ class TxRole {
   enum class Sent : std::uint8_t { kYes, kNothing, kNoRoom };
   Sent send_resend(Conn& c);
   Sent send_new(Conn& c);
+  bool any_port(const Conn& c);
   int pick_path(Conn& c);
   int pick_resend_path(Conn& c, const ResendNode& n);
   int next_proven_path(Conn& c);
@@ -284,16 +287,18 @@ class TxRole {
   void apply_hint(Conn& c);
   void size_hint_window(Conn& c);
   void lift_windows(Conn& c);
+  Nanos on_rtt(Conn& c, Path& p, Nanos rtt);
+  void measure_trip(Conn& c);
   void pause(Conn& c, Mbps before, bool first);
   [[nodiscard]] Nanos hint_trip(const Conn& c) const;
   // Under a hint: an eighth less while a queue stands, a sixteenth more while there is none. The
   // newest round trip tells; what is in flight does not, for lost packets count. [MR-8.4.6]
   [[nodiscard]] Mbps rate_now(const Conn& c) const {
     if (c.hint_window == Conn::kNoHintWindow) return c.pace_rate;
-    const Nanos queue = c.latest_rtt - c.lowest_rtt.value();
-    if (queue > 2 * config_.hint_window_slack)
+    if (c.latest_queue > 2 * config_.hint_window_slack)
       return std::max<Mbps>(c.pace_rate - c.pace_rate / 8, 1);
-    return queue < config_.hint_window_slack ? c.pace_rate + c.pace_rate / 16 : c.pace_rate;
+    return c.latest_queue < config_.hint_window_slack ? c.pace_rate + c.pace_rate / 16
+                                                      : c.pace_rate;
   }
   // What waits besides `bytes` and `resends` that leave now. [MR-8.5.1]
   static std::uint8_t demand(const Conn& c, std::uint32_t bytes, std::uint32_t resends) {

@@ -49,6 +49,14 @@ TEST(Permutation, everyone_sends_and_receives_once_across_groups) {
   }
 }
 
+TEST(Workload, a_flow_is_one_message) {
+  WorkloadSpec s = of(WorkloadKind::kPermutation);
+  s.bytes = Bytes{1} << 31;
+  EXPECT_EQ(made(s, hosts(4)).flows.size(), 4U);
+  ++s.bytes;
+  EXPECT_EQ(refused(s, hosts(4)), "flow 1 has 2147483649 bytes; a message has 1 to 2^31");
+}
+
 TEST(Permutation, seed_of_the_run_counts_unless_the_spec_has_its_own) {
   WorkloadSpec s = of(WorkloadKind::kPermutation);
   WorkloadContext a = hosts(64, 8), b = a;

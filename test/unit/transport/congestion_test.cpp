@@ -78,7 +78,7 @@ TEST_F(EcnAimdTest, start__within_the_maximum) {
 
 // [MR-8.3.1] Beyond what the allowed rate needs: a thirty-second per RTT, when it limited sending.
 TEST_F(EcnAimdTest, on_ack__grows_by_a_thirty_second_beyond_the_target) {
-  config_.initial_window = 4 << 20;
+  config_.initial_window = 2 << 20;
   start(4);
   const Bytes w = paths_[0].window;
   round(0, 10, 0, w);
@@ -126,6 +126,48 @@ TEST_F(EcnAimdTest, lift__to_what_the_rate_needs) {
   EXPECT_EQ(paths_[1].window, 50000) << "never down";
   EcnAimd::lift(conn_, paths_[1], 1 << 20);
   EXPECT_EQ(conn_.window, 300000);
+  EXPECT_EQ(conn_.window, sum());
+}
+
+// [MR-8.3.16] Beyond what the path's sequence holds a window is nobody's.
+TEST_F(EcnAimdTest, grow_and_lift__end_where_the_sequence_does) {
+  config_.max_window = 1 << 30;
+  start(2);
+  EcnAimd::lift(conn_, paths_[0], 100 << 20);
+  EXPECT_EQ(paths_[0].window, conn_.path_max);
+  EXPECT_GE(conn_.path_max, 253 * 4096);
+  EXPECT_LE(conn_.path_max, 256 * 4200);
+  conn_.target = 1 << 30;
+  round(0, 100, 0, 400000);
+  EXPECT_EQ(paths_[0].window, conn_.path_max);
+  const Bytes w = paths_[1].window;
+  round(1, 100, 0, 400000);
+  EXPECT_EQ(paths_[1].window, w + 100000) << "what is left is for those that can use it";
+  EXPECT_EQ(conn_.window, sum());
+}
+
+// [MR-8.3.10] [MR-8.3.14] A queue that nobody marks: cut, then steps instead of a quarter.
+TEST_F(EcnAimdTest, on_rtt__a_standing_queue_without_marks) {
+  config_.initial_window = 800 * 4096;
+  start(2);
+  conn_.target = 16 * 4096;
+  const auto delayed = [&](Nanos rtt) {
+    for (std::uint32_t p = 0; p < 2; ++p) {
+      EcnAimd::on_rtt(conn_, paths_[p], rtt, 10 * kMicrosecond, 0, 100 * kMicrosecond);
+      round(p, 10, 0);
+    }
+  };
+  const Bytes w = paths_[0].window;
+  for (std::uint32_t i = 0; i < DelayGuard::kFirstTrust; ++i) delayed(500 * kMicrosecond);
+  EXPECT_EQ(paths_[0].window, w);
+  delayed(500 * kMicrosecond);
+  EXPECT_EQ(paths_[0].window, w / 2);
+  EXPECT_EQ(paths_[1].window, w / 2);
+  delayed(10 * kMicrosecond);
+  EXPECT_EQ(paths_[0].window, w / 2) << "the window did not limit sending";
+  paths_[0].used_fully = true;
+  delayed(10 * kMicrosecond);
+  EXPECT_EQ(paths_[0].window, w / 2 + 16 * 4096 / 16 / 2);
   EXPECT_EQ(conn_.window, sum());
 }
 

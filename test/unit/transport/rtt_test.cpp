@@ -57,5 +57,51 @@ TEST(LowestRtt, forgets_after_two_windows) {
   EXPECT_EQ(r.value(), 9000);
 }
 
+// [MR-8.4.17]
+TEST(MeanTrip, value__bytes_over_the_rate_that_they_stand_for) {
+  MeanTrip m(10 * kMillisecond);
+  m.add(10'000'000, 10 * kMillisecond);
+  EXPECT_EQ(m.value(), 10 * kMillisecond);
+  m.add(30'000'000, 30 * kMillisecond);  // the same rate
+  EXPECT_NEAR(static_cast<double>(m.value()), 20e6, 1e4);
+  MeanTrip one(10 * kMillisecond);
+  one.add(4096, 30 * kMillisecond);
+  EXPECT_NEAR(static_cast<double>(one.value()), 30e6, 3e6);
+}
+
+// [MR-8.4.17] A queue is not a longer way.
+TEST(MeanTrip, value__small_differences_do_not_count) {
+  MeanTrip m(10 * kMicrosecond);
+  m.add(100'000, 110 * kMicrosecond);
+  m.add(100'000, kNever);  // no sample yet
+  EXPECT_EQ(m.value(), 10 * kMicrosecond);
+  m.add(100'000, 120 * kMicrosecond);
+  EXPECT_GT(m.value(), 10 * kMicrosecond);
+  MeanTrip far(10 * kMillisecond);
+  far.add(100'000, 12 * kMillisecond);
+  EXPECT_EQ(far.value(), 10 * kMillisecond);
+}
+
+TEST(MeanTrip, value__nothing_in_flight) {
+  MeanTrip m(10 * kMicrosecond);
+  m.add(0, kMillisecond);
+  EXPECT_EQ(m.value(), 10 * kMicrosecond);
+}
+
+TEST(PathLowestRtt, value__of_two_windows) {
+  PathLowestRtt r;
+  EXPECT_EQ(r.value(), kNever);
+  r.sample(5000);
+  r.sample(7000);
+  EXPECT_EQ(r.value(), 5000);
+  r.turn();
+  r.sample(6000);
+  EXPECT_EQ(r.value(), 5000);
+  r.turn();
+  EXPECT_EQ(r.value(), 6000);
+  r.turn();
+  EXPECT_EQ(r.value(), kNever);
+}
+
 }  // namespace
 }  // namespace metaroce
