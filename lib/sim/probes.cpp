@@ -125,7 +125,9 @@ void Probes::result(RunResult& r) const {
   r.goodput = goodput_;
   if (seen_until_ <= seen_from_) return;
   r.rate_jain_ppm = worst_jain_ppm_;
-  r.receiver_idle = ((seen_until_ - seen_from_) - (busy_until_ - busy_from_)) / kPicosPerNano;
+  // A packet counts as busy time when it begins: below zero is rounding.
+  const Picos idle = (seen_until_ - seen_from_) - (busy_until_ - busy_from_);
+  r.receiver_idle = std::max<Picos>(idle, 0) / kPicosPerNano;
 }
 
 }  // namespace metaroce::sim

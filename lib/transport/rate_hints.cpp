@@ -158,8 +158,7 @@ void PortHints::share(Nanos now) {
   const FairLevel level = fair_level(wants_, capacity);
   // A lone sender needs no hint: its own line paces it. Nor does anybody when all fits.
   // [MR-8.4.11]
-  const bool fits = announced <= capacity || wanting < 2;
-  const bool none = fits && (level_ == 0 || load_ < kFull);
+  const bool none = announced <= capacity || wanting < 2;
   level_ = none ? 0 : std::max<Mbps>(level.level, 1);
   for (const std::uint32_t i : hosts_now_) {
     share_host(hosts_[i], level_, now);
@@ -183,6 +182,7 @@ void PortHints::share_host(SendingHost& h, Mbps level, Nanos now) {
 // waiting would leave it idle. Not at once: after a stall nobody was measured to send much.
 // [MR-8.4.4]
 void PortHints::set_hint(Sender& s, Mbps to, Nanos now) const {
+  constexpr std::uint8_t kFull = 255 * 3 / 4;
   if (to != 0 && s.hint != 0 && to > s.hint) {
     if (now - s.base_at >= Nanos{s.rtt}) {
       s.base = s.hint;

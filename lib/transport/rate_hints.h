@@ -134,7 +134,6 @@ class PortHints {
 
   static constexpr Nanos kMaxRtt = 100 * kMicrosecond;
   static constexpr std::uint32_t kEnd = 0xffffffff;
-  static constexpr std::uint8_t kFull = 255 * 3 / 4;  // of load_
 
   // At least `base`, and 1/8 to 1/4 of a core at most for any number of senders.
   [[nodiscard]] Nanos spacing(Nanos base, Nanos per_sender) const {

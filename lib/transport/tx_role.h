@@ -291,13 +291,16 @@ class TxRole {
   void measure_trip(Conn& c);
   void pause(Conn& c, Mbps before, bool first);
   [[nodiscard]] Nanos hint_trip(const Conn& c) const;
-  // Under a hint: an eighth less while a queue stands, a sixteenth more while there is none. The
-  // newest round trip tells; what is in flight does not, for lost packets count. [MR-8.4.6]
+  // Under a hint: an eighth less while a queue stands, a sixty-fourth more while there is none, or
+  // the link idles for what is kept back and for what is lost. The newest round trip tells; what is
+  // in flight does not, for lost packets count. Each sender judges by a lowest round trip of its
+  // own: a larger step up would let those win that never saw the queue empty. [MR-8.4.6]
+  // [MR-8.4.18]
   [[nodiscard]] Mbps rate_now(const Conn& c) const {
     if (c.hint_window == Conn::kNoHintWindow) return c.pace_rate;
     if (c.latest_queue > 2 * config_.hint_window_slack)
       return std::max<Mbps>(c.pace_rate - c.pace_rate / 8, 1);
-    return c.latest_queue < config_.hint_window_slack ? c.pace_rate + c.pace_rate / 16
+    return c.latest_queue < config_.hint_window_slack ? c.pace_rate + c.pace_rate / 64
                                                       : c.pace_rate;
   }
   // What waits besides `bytes` and `resends` that leave now. [MR-8.5.1]
