@@ -161,7 +161,7 @@ class Pair:
         self.sockets = {h: work / f"{h}{Pair.count}.sock" for h in "ab"}
         self.daemons = {}
         cpus = sorted(os.sched_getaffinity(0))
-        # One after the other: both look for free huge pages first. The server's end of the memif first.
+        # One after the other: both look for free huge pages first.
         for host, cpu, role, last in (("a", cpus[0], "server", 1), ("b", cpus[1 % len(cpus)], "client", 2)):
             self.start(host, cpu, role, last)
 

@@ -60,7 +60,7 @@ const Section& port_section() {
       value("device", &T::device, PciCodec{}, "The NIC.").must().only(kPci).eg("\"0000:03:00.0\""),
       value("interface", &T::interface, interface_text(), "The kernel interface; tap creates it.").must().only(kTap | kAfPacket | kAfXdp).eg("mr0"),
       value("pair", &T::pair, name_text(31), "Name of the ring pair. Two ports with one name are joined; a single one hears itself.").must().only(kRing).eg("a"),
-      value("role", &T::role, ChoiceCodec<MemifRole>({{"server", MemifRole::kServer}, {"client", MemifRole::kClient}}), "Which end of the shared memory. The server starts first and survives restarts of its client.").must().only(kMemif),
+      value("role", &T::role, ChoiceCodec<MemifRole>({{"server", MemifRole::kServer}, {"client", MemifRole::kClient}}), "Which end of the shared memory. Either may start first, and restart.").must().only(kMemif),
       value("id", &T::id, count(0, kAny32), "Number of the link on the socket; both ends agree.").only(kMemif),
       value("socket", &T::socket, memif_socket_text(), "Socket on which both ends meet: an absolute path, else an abstract name.").only(kMemif),
       value("ring_size", &T::ring_size, PowerOfTwoCodec(64, 16384, "descriptors"), "Length of the rings to and from the port.").only(kMemif | kFabric),

@@ -246,13 +246,12 @@ bool Host::needs_reconnect() {
   return false;
 }
 
-Status Host::reconnect() {
-  for (PortPlan& p : plan_.ports) {
-    if (!p.port->capabilities().reconnect || !p.port->needs_reconnect()) continue;
-    Status s = p.port->reconnect();
-    if (!s.ok()) return s;
-  }
-  return {};
+bool Host::reconnect() {
+  bool all = true;
+  for (PortPlan& p : plan_.ports)
+    if (p.port->capabilities().reconnect && p.port->needs_reconnect())
+      all &= p.port->reconnect().ok();
+  return all;
 }
 
 DropCounters Host::drops() const {

@@ -46,9 +46,10 @@ class Host final : private ControlIo, private GroupPort, private StatsSource {
   [[nodiscard]] Group& group() { return *group_; }
   [[nodiscard]] const std::string& name() const { return plan_.name; }
   [[nodiscard]] const std::vector<PortPlan>& ports() const { return plan_.ports; }
-  // Ports whose peer is gone for good until reconnect(); lcores must be paused for that.
+  // Ports whose peer came or went: reconnect() lets their devices follow, while the lcores pause.
+  // False: not all could; ask again later.
   [[nodiscard]] bool needs_reconnect();
-  Status reconnect();
+  bool reconnect();
   // Sums of all drop counters of this host, by reason.
   [[nodiscard]] DropCounters drops() const;
 

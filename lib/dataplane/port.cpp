@@ -237,14 +237,14 @@ Status Port::start() {
   if (const int r = rte_eth_dev_start(id_); r != 0)
     return Status::error(
         code_of(r), fmt::format("port {}: does not start: {}", config_.name, rte_strerror(-r)));
-  started_ = true;
+  started_ = running_ = true;
   rte_eth_allmulticast_enable(id_);  // IPv6 neighbour discovery; kinds without a filter need it not
   return {};
 }
 
 void Port::stop() {
   if (!started_) return;
-  started_ = false;
+  started_ = running_ = false;
   steering_.remove();
   rte_eth_dev_stop(id_);
 }
@@ -277,9 +277,14 @@ Status Port::steer(std::uint16_t base_udp_port) {
 
 LinkState Port::link() const {
   rte_eth_link l{};
-  if (!started_ || rte_eth_link_get_nowait(id_, &l) != 0) return {};
+  if (!running_ || rte_eth_link_get_nowait(id_, &l) != 0) return {};
   return {l.link_status == RTE_ETH_LINK_UP,
           l.link_speed == RTE_ETH_SPEED_NUM_UNKNOWN ? 0 : l.link_speed};
+}
+
+bool Port::device_link_up() const {
+  rte_eth_link l{};
+  return started_ && rte_eth_link_get_nowait(id_, &l) == 0 && l.link_status == RTE_ETH_LINK_UP;
 }
 
 PortStats Port::stats() const {

@@ -71,10 +71,10 @@ class Port {
   // Creates and configures the device and its pools. Called once, by open_port().
   Status open();
   virtual Status start();
-  void stop();
-  // False: lcores must not call the burst functions (DPDK would complain with a stack per call).
-  // Only a memif client whose server is not there yet is not running after a successful start().
-  [[nodiscard]] bool running() const { return started_; }
+  virtual void stop();
+  // False: lcores must not call the burst functions. Only a memif whose peer is not there yet is
+  // not running after a successful start(). Changes while no lcore is inside them.
+  [[nodiscard]] bool running() const { return running_; }
 
   [[nodiscard]] std::uint16_t id() const { return id_; }
   [[nodiscard]] int socket() const { return socket_; }
@@ -98,10 +98,9 @@ class Port {
   [[nodiscard]] LinkState link() const;
   [[nodiscard]] PortStats stats() const;
 
-  // Kinds with capabilities().reconnect: true when the peer is gone (or was never there) and only
-  // reconnect() can bring it back. Ask a few times per second; take the port away from the lcores,
-  // call reconnect(), and give it back if running(). An error only says that the peer is not there
-  // yet.
+  // Kinds with capabilities().reconnect: true when the peer came or went and the device has to
+  // follow. Ask often, it is cheap; take the port away from the lcores, call reconnect(), and give
+  // it back: running() says whether they may poll it. An error: ask again later.
   [[nodiscard]] virtual bool needs_reconnect() { return false; }
   virtual Status reconnect() { return {}; }
 
@@ -136,6 +135,9 @@ class Port {
   }
   // config.args with a leading comma, or nothing.
   [[nodiscard]] std::string more_args() const;
+  // For kinds that stay started while there is nothing to poll; see running().
+  void set_running(bool on) { running_ = on; }
+  [[nodiscard]] bool device_link_up() const;
   [[nodiscard]] bool created() const { return id_ != RTE_MAX_ETHPORTS; }
 
   // Stops, closes, destroys and frees; the destructor of each kind calls it, because destroy() is
@@ -154,7 +156,7 @@ class Port {
 
   std::uint16_t id_ = RTE_MAX_ETHPORTS;
   int socket_ = SOCKET_ID_ANY;
-  bool started_ = false;
+  bool started_ = false, running_ = false;
   bool verify_checksum_ = true;
   TxChecksum tx_checksum_ = TxChecksum::kSoftware;
   MacAddress mac_;

@@ -364,14 +364,11 @@ void Runtime::control_pass(Nanos now) {
     fabric_links_at_ = now + 5 * kMillisecond;
     fabric_->watch_links();
   }
-  if (now >= reconnect_at_) {
-    reconnect_at_ = now + 100 * kMillisecond;
-    reconnect_ports(now);
-  }
+  if (now >= reconnect_at_) reconnect_ports(now);
 }
 
-// A port that lost its peer for good is stopped and started while no lcore touches it. If an
-// lcore does not pause in time, the next attempt comes in 100 ms.
+// A port whose peer came or went changes while no lcore touches it. Where that is not possible in
+// time, or the port cannot, the next attempt comes in 100 ms.
 void Runtime::reconnect_ports(Nanos now) {
   bool needed = false;
   for (auto& h : hosts_) needed |= h->needs_reconnect();
@@ -383,11 +380,11 @@ void Runtime::reconnect_ports(Nanos now) {
     });
   };
   while (!all_paused() && clock_->now() - now < 50 * kMillisecond) sched_yield();
-  if (all_paused()) {
-    for (auto& h : hosts_)
-      [[maybe_unused]] const Status tried = h->reconnect();  // the peer may be away still
-  }
+  bool done = all_paused();
+  if (done)
+    for (auto& h : hosts_) done &= h->reconnect();
   pause_.store(false);
+  if (!done) reconnect_at_ = clock_->now() + 100 * kMillisecond;
 }
 
 Runtime::~Runtime() { stop(); }

@@ -144,7 +144,7 @@ class ControlRole final : public ControlApi {
   [[nodiscard]] Conn* conn_at(ConnIndex);
   Conn* find_conn(const IpAddress& peer, std::uint32_t group);
   Conn* start_connecting(const IpAddress& peer, std::uint32_t group);
-  void send_conn_req(Conn&);
+  bool send_conn_req(Conn&);  // false: no way to the peer on this plane
   void repeat_conn_req(Conn&);
   void next_local_plane(Conn&);
   void sample_rtt(Conn&, Nanos received_at);

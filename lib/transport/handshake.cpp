@@ -81,7 +81,7 @@ ControlRole::Conn* ControlRole::start_connecting(const IpAddress& peer, std::uin
 }
 
 // [MR-5.2.1]
-void ControlRole::send_conn_req(Conn& c) {
+bool ControlRole::send_conn_req(Conn& c) {
   Message m;
   m.type = CtrlType::kConnReq;
   m.crc = host_.config.crc;
@@ -96,11 +96,11 @@ void ControlRole::send_conn_req(Conn& c) {
   const HostPlane& plane = host_.planes[c.local_plane];
   c.request_sent_at = now_;
   ++c.requests_unanswered;
-  if (io_.send_to(plane.number, plane.address, c.target, entropy_port(), host_.config.base_udp_port,
-                  {bytes.data(), n}))
-    c.ever_sent = true;
-  else
-    drop(DropReason::kNeighbourUnresolved);
+  const bool sent = io_.send_to(plane.number, plane.address, c.target, entropy_port(),
+                                host_.config.base_udp_port, {bytes.data(), n});
+  c.ever_sent |= sent;
+  if (!sent) drop(DropReason::kNeighbourUnresolved);
+  return sent;
 }
 
 void ControlRole::next_local_plane(Conn& c) {
@@ -127,7 +127,9 @@ void ControlRole::repeat_conn_req(Conn& c) {
         "no link-layer address for the peer: check the address, the cable and the gateway", false);
   }
   if (c.requests_unanswered >= 2) next_local_plane(c);
-  send_conn_req(c);
+  // A plane that has no way to the peer, or not yet, costs no repetition: intervals double.
+  for (std::size_t left = host_.planes.size(); !send_conn_req(c) && --left != 0;)
+    next_local_plane(c);
 }
 
 void ControlRole::sample_rtt(Conn& c, Nanos received_at) {

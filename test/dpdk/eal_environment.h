@@ -37,4 +37,18 @@ bool wait_for(F done) {
   return true;
 }
 
+// What the owner of a port does about peers that come and go; nobody else may be polling it.
+inline void attend(Port& p) {
+  if (p.needs_reconnect()) [[maybe_unused]]
+    const Status tried = p.reconnect();
+}
+
+inline bool wait_joined(Port& a, Port& b) {
+  return wait_for([&] {
+    attend(a);
+    attend(b);
+    return a.link().up && b.link().up;
+  });
+}
+
 }  // namespace metaroce

@@ -170,7 +170,7 @@ TEST(Port, memif__carries_whole_frames_in_one_segment) {
   auto server = open_started(cs), client = open_started(cc);
   ASSERT_TRUE(server && client);
   expect_row(*server);
-  ASSERT_TRUE(wait_for([&] { return server->link().up && client->link().up; }));
+  ASSERT_TRUE(wait_joined(*server, *client));
   expect_passes(*client, *server, kSizes);
   expect_passes(*server, *client, kSizes);
 }
@@ -185,7 +185,7 @@ TEST(Port, memif__checksums_when_the_other_end_is_a_switch) {
   ASSERT_TRUE(server && client);
   EXPECT_EQ(client->tx_checksum(), TxChecksum::kSoftware);
   EXPECT_TRUE(server->verify_checksum());
-  ASSERT_TRUE(wait_for([&] { return server->link().up && client->link().up; }));
+  ASSERT_TRUE(wait_joined(*server, *client));
   expect_passes(*client, *server, {0, 1, 4096});
 }
 
@@ -203,59 +203,18 @@ TEST(Port, memif__client_reconnects_to_a_new_server) {
 
   auto server = open_started(cs), client = open_started(cc);
   ASSERT_TRUE(server && client);
-  ASSERT_TRUE(wait_for([&] { return server->link().up && client->link().up; }));
+  ASSERT_TRUE(wait_joined(*server, *client));
   EXPECT_FALSE(client->needs_reconnect());
   server.reset();
   ASSERT_TRUE(wait_for([&] { return client->needs_reconnect(); }));
+  EXPECT_TRUE(client->running());  // until its owner says so
+  EXPECT_TRUE(client->reconnect().ok());
+  EXPECT_FALSE(client->running());
   server = open_started(cs);
   ASSERT_TRUE(server);
-  ASSERT_TRUE(wait_for([&] { return client->reconnect().ok(); }));
-  ASSERT_TRUE(wait_for([&] { return server->link().up && client->link().up; }));
+  ASSERT_TRUE(wait_joined(*server, *client));
   expect_passes(*client, *server, {64, 4096});
   server.reset();
-  client.reset();
-  std::filesystem::remove(path);
-}
-
-// A killed process, not a closed port: the server runs in a child that is this binary again.
-TEST(Port, memif__client_survives_a_late_and_a_killed_server) {
-  const std::string path = "/tmp/" + socket_name("kill.sock");
-  PortConfig cc = config(PortKind::kMemif, "zc", path);
-  cc.memif_server = false;
-  std::unique_ptr<Port> client = open_started(cc);
-  ASSERT_TRUE(client);
-  EXPECT_FALSE(client->running());  // nobody listens yet: no error, but nothing to poll either
-  EXPECT_TRUE(client->needs_reconnect());
-  EXPECT_FALSE(client->reconnect().ok());
-  for (int round = 0; round < 2; ++round) {
-    const pid_t child = fork();
-    if (child == 0) {
-      execl("/proc/self/exe", "dpdk_ports_test", "--memif-server", path.c_str(), nullptr);
-      _exit(127);
-    }
-    ASSERT_GT(child, 0);
-    ASSERT_TRUE(wait_for([&] {
-      usleep(20000);
-      if (client->needs_reconnect()) (void)client->reconnect();
-      return client->link().up;
-    })) << "round "
-        << round;
-    EXPECT_FALSE(client->needs_reconnect());
-    // The child sends back what it gets.
-    Sent s{payload_of(4096, 1), 0};
-    rte_mbuf* m = make_packet(*client, *client, s, false, 50001);
-    EXPECT_TRUE(wait_for([&] { return rte_eth_tx_burst(client->id(), 0, &m, 1) == 1; }));
-    rte_mbuf* r = nullptr;
-    EXPECT_TRUE(wait_for([&] { return rte_eth_rx_burst(client->id(), 0, &r, 1) == 1; }));
-    if (r != nullptr) {
-      EXPECT_EQ(r->pkt_len, 4096U + 42);
-      rte_pktmbuf_free(r);
-    }
-    kill(child, SIGKILL);
-    int status = 0;
-    waitpid(child, &status, 0);
-    EXPECT_TRUE(wait_for([&] { return client->needs_reconnect(); }));
-  }
   client.reset();
   std::filesystem::remove(path);
 }

@@ -90,10 +90,9 @@ def memif_configs(run, planes=4, v6=False, more_a="", more_b=""):
 
 def memif(run, planes=4, v6=False, more_a="", more_b=""):
     config_a, config_b = memif_configs(run, planes, v6, more_a, more_b)
-    # In this order: a client that finds no server tries again only after a while.
-    a = harness.Daemon(run, "a", config_a).ready()
-    b = harness.Daemon(run, "b", config_b).ready()
-    return World(run, a, b, planes, v6)
+    a = harness.Daemon(run, "a", config_a)
+    b = harness.Daemon(run, "b", config_b)
+    return World(run, a.ready(), b.ready(), planes, v6)
 
 
 def ring(run, planes=2):

@@ -294,6 +294,19 @@ TEST(ControlConnect, a_plane_that_is_dark_does_not_stop_control) {
   }
 }
 
+// Intervals double: a repetition that is spent on a plane without a way delays what could be sent.
+TEST(ControlConnect, a_plane_without_a_way_costs_no_repetition) {
+  Pair p(13);
+  p.a->no_way = {0, 1};
+  const Nanos start = p.net.now;
+  const std::uint64_t t = p.connect(10 * kSecond, 0);
+  p.net.run(400 * kMillisecond);
+  p.a->no_way = {1};  // and plane 1 never has one
+  p.accept(p.b->await_kind(Kind::kConnectRequest));
+  EXPECT_EQ(p.a->await_token(t).status, ControlStatus::kOk);
+  EXPECT_LT(p.net.now - start, 700 * kMillisecond);  // sent at 630
+}
+
 // A neighbour that answers late: its plane has proven nothing until then, and is to be used.
 TEST(ControlConnect, neighbour_of_an_unproven_plane_reaches_the_transmit_role) {
   Pair p(31);

@@ -200,6 +200,7 @@ struct Host final : ControlIo, StatsSource {
   bool send(const PacketSource& to, std::span<const std::uint8_t> bytes) override;
   bool send_to(PlaneId, const IpAddress& local, const IpAddress& peer, std::uint16_t src_port,
                std::uint16_t dst_port, std::span<const std::uint8_t> bytes) override;
+  std::set<std::uint8_t> no_way;  // planes on which no neighbour is known
   std::uint64_t secret_random() override { return random.next(); }
   bool conn_stats(std::uint32_t, ConnIndex, ConnStats& out) override {
     out.acked_bytes = 7;
@@ -330,6 +331,7 @@ inline bool Host::send(const PacketSource& to, std::span<const std::uint8_t> byt
 inline bool Host::send_to(PlaneId plane, const IpAddress& local, const IpAddress& peer,
                           std::uint16_t src_port, std::uint16_t dst_port,
                           std::span<const std::uint8_t> bytes) {
+  if (no_way.contains(plane.v)) return false;
   Packet p;
   p.source.plane = plane;
   p.source.src = local;
