@@ -338,8 +338,10 @@ void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   if (p.health.silent(now_, c.last_ack)) return fail_path(c, path);
   p.last_progress = now_;
   c.flush_credit = 1000;
-  // [MR-7.4.6]
-  if (p.health.silences >= 2 || peer_answers(c)) {
+  // [MR-7.4.9]
+  if (peer_answers(c)) {
+    requeue_all(c, path, Lost::kMoved);
+  } else if (p.health.silences >= 2) {
     requeue_all(c, path, Lost::kTimeout);
   } else {
     for (unsigned i = 0; i < p.seq.span(); ++i) {

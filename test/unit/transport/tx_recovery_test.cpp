@@ -250,6 +250,28 @@ TEST(Recovery, path__silent_then_back) {
   EXPECT_GT(p.conn().paths[2].counters.packets, before + 10);
 }
 
+// [MR-7.4.9] [MR-7.4.6] [MR-7.3.9] While the peer answers elsewhere all that a silent path holds
+// leaves it at the first timeout, goes where answers come from, and the next timeouts come as soon.
+TEST(Recovery, path__silent_while_others_answer) {
+  Pair p(options());
+  std::uint64_t resent_on_dead = 0;
+  p.ab.drop_if = [&](const Frame& f) {
+    if (f.bytes[2] != 2) return false;
+    resent_on_dead += Pair::is(f, wire::Type::kData) && (f.bytes[1] & wire::kFlagRtx) != 0 ? 1 : 0;
+    return true;
+  };
+  for (std::uint64_t i = 0; i < 20; ++i) p.write(i, 50000, i * 50000);
+  ASSERT_TRUE(p.run_until([&] { return p.a.tx.counters().timeouts != 0; }, 5 * kMillisecond));
+  const Nanos at = p.now;
+  EXPECT_EQ(p.conn().paths[2].data_unresolved, 0U);
+  EXPECT_GT(p.conn().paths[2].counters.lost, 1U);
+  for (std::uint64_t i = 0; i < 200; ++i) p.write(100 + i, 50000, (i % 20) * 50000);
+  ASSERT_TRUE(p.run_until([&] { return p.a.tx.counters().paths_failed != 0; }, 5 * kMillisecond));
+  EXPECT_LE(p.now - at, 3 * p.a.config.probe_timeout_floor) << "two more timeouts without back-off";
+  ASSERT_TRUE(p.finish(220, 50 * kMillisecond));
+  EXPECT_EQ(resent_on_dead, 0U);
+}
+
 // [MR-9.4.5] Heavy loss on every path demotes none that still acknowledges for long.
 TEST(Recovery, path__loss_alone_does_not_end_it) {
   WorldOptions o = options();
