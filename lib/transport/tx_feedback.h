@@ -339,9 +339,7 @@ void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   p.last_progress = now_;
   c.flush_credit = 1000;
   // [MR-7.4.9]
-  if (peer_answers(c)) {
-    requeue_all(c, path, Lost::kMoved);
-  } else if (p.health.silences >= 2) {
+  if (p.health.silences >= 2 || peer_answers(c)) {
     requeue_all(c, path, Lost::kTimeout);
   } else {
     for (unsigned i = 0; i < p.seq.span(); ++i) {

@@ -11,10 +11,10 @@
 //
 // Hint: the rate is min(line rate, hint). A fall makes the sender pause until half of what left too
 // fast has passed. An eighth less while the newest round trip shows a queue, so that it drains
-// instead of being kept full at the right rate; a sixty-fourth more while it shows none. With srtt in
-// its place the queue would justify itself. Rejected: a hard limit on what is in flight. Lost packets
-// count until a successor shows the gap, and with the limit reached there is none: after a cold
-// incast of 63 the link idled for 130 us. ECN and loss act on the windows as ever. [MR-8.4.6]
+// instead of being kept full at the right rate; a sixty-fourth more while it shows none. With srtt
+// in its place the queue would justify itself. Rejected: a hard limit on what is in flight. Lost
+// packets count until a successor shows the gap, and with the limit reached there is none: after a
+// cold incast of 63 the link idled for 130 us. ECN and loss act on the windows as ever. [MR-8.4.6]
 // [MR-8.4.7]
 #pragma once
 
@@ -82,6 +82,7 @@ void TxRole<Q, Io, Cc>::start_after_idle(Conn& c) {
       Cc::restart_at(c.cc, p.cc, hinted);
     else
       Cc::restart(c.cc, p.cc);
+    Cc::begin(p.cc);
     update_open(c, static_cast<std::uint8_t>(i));
   }
   watch_window(c);

@@ -146,7 +146,7 @@ TEST_F(EcnAimdTest, on_ack__delay_steers_at_the_start) {
   const Bytes twice = paths_[0].window;
   delayed(400);
   EXPECT_EQ(paths_[0].window, twice) << "a third round";
-  EcnAimd::restart(conn_, paths_[0]);
+  EcnAimd::begin(paths_[0]);
   delayed(400);
   EXPECT_LT(paths_[0].window, twice);
 }

@@ -143,7 +143,7 @@ TEST(RateHintRoles, pace__follows_the_queue) {
   EXPECT_NEAR(free, 49500 * 65 / 64, 400);
   p.ab.extra_delay = 10 * kMicrosecond;
   p.run_with_rivals(40 * kMicrosecond);
-  EXPECT_NEAR(rate(), 49500 * 7 / 8, 400);
+  EXPECT_NEAR(rate(), 49500 * 7 / 8, 800);
 }
 
 // [MR-8.4.6]

@@ -570,9 +570,9 @@ TEST(RxRole, ack__waits_for_company) {
     if (Pair::is(f, wire::Type::kAck)) acks.push_back(p.now);
     return false;
   };
-  p.write(1, 100000);
+  p.write(1, 20 * 1024);  // too few for FLUSHes at the end
   ASSERT_TRUE(p.finish(1, 200 * kMicrosecond)) << "the last packet says that nothing waits";
-  EXPECT_LE(acks.size(), 3U);
+  EXPECT_EQ(acks.size(), 1U);
   // The last packet does not arrive: what the others are owed comes with the delay.
   acks.clear();
   unsigned sent = 0;
