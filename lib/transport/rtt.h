@@ -27,7 +27,7 @@ class RttEstimator {
   [[nodiscard]] Nanos deviation() const { return var_; }
   // [MR-7.4.1] [MR-7.4.2] without back-off; `fallback` before the first sample. [MR-7.2.4]
   [[nodiscard]] Nanos probe_timeout(Nanos floor, Nanos max_ack_delay, Nanos fallback) const {
-    const Nanos t = valid() ? srtt_ + std::max<Nanos>(4 * var_, kMicrosecond) + max_ack_delay
+    const Nanos t = valid() ? srtt_ + std::max<Nanos>(4 * var_, srtt_ / 2) + max_ack_delay
                             : 2 * fallback + max_ack_delay;
     return std::max(t, floor);
   }

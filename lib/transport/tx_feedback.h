@@ -317,10 +317,10 @@ void TxRole<Q, Io, Cc>::on_ripe_gap(Conn& c, std::uint8_t path) {
   c.flush_credit = 1000;
 }
 
-// While the peer answers elsewhere, everything on the path is resolved as lost and goes to other
-// paths; else the oldest data transmission, and the rest after a second silence. A FLUSH goes out
-// here, again at each timeout while the path is silent; the second time with a PROBE. A silent
-// plane leaves as a whole. [MR-7.4.5] [MR-7.4.6] [MR-7.4.8] [MR-9.4.1]
+// The oldest data transmission is resolved as lost and goes to another path; a FLUSH goes out here,
+// again at each timeout while the path is silent. A second silence moves everything that is left,
+// and asks twice; the first one does when the path was never heard at all, while others are. A
+// silent plane leaves as a whole. [MR-7.4.5] [MR-7.4.6] [MR-7.4.8] [MR-9.4.1]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];
@@ -339,7 +339,7 @@ void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   p.last_progress = now_;
   c.flush_credit = 1000;
   // [MR-7.4.9]
-  if (p.health.silences >= 2 || peer_answers(c)) {
+  if (p.health.silences >= 2 || (peer_answers(c) && !p.rtt.valid())) {
     requeue_all(c, path, Lost::kTimeout);
   } else {
     for (unsigned i = 0; i < p.seq.span(); ++i) {

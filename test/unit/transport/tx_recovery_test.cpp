@@ -250,7 +250,7 @@ TEST(Recovery, path__silent_then_back) {
   EXPECT_GT(p.conn().paths[2].counters.packets, before + 10);
 }
 
-// [MR-7.4.9] [MR-7.4.6] [MR-7.3.9] While the peer answers elsewhere all that a silent path holds
+// [MR-7.4.9] [MR-7.4.6] [MR-7.3.9] A path that was never heard, while others are: all that it holds
 // leaves it at the first timeout, goes where answers come from, and the next timeouts come as soon.
 TEST(Recovery, path__silent_while_others_answer) {
   WorldOptions o = options();
