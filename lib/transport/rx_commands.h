@@ -73,6 +73,7 @@ void RxRole<Q, Io>::take_commands() {
         remove_hints(conns_[c.id]);
         std::erase(ack_list_, c.id);
         std::erase(mail_list_, c.id);
+        give_pools(conns_[c.id]);
         conns_[c.id] = RxConn{};
         result(c, true);
         break;
@@ -98,6 +99,14 @@ void RxRole<Q, Io>::take_commands() {
       default:
         result(c, true);  // TX only
     }
+  }
+}
+
+template <typename Q, typename Io>
+void RxRole<Q, Io>::give_pools(RxConn& conn) {
+  for (unsigned i = 0; i < conn.paths.size(); ++i) {
+    conn.paths[i].forget(rings_);
+    if (((conn.mail_paths[i / 64] >> (i % 64)) & 1U) != 0) mail_.give(conn.mail[i]);
   }
 }
 
