@@ -72,7 +72,7 @@ class EcnAimd {
     const Bytes each = std::min(std::max<Bytes>(whole / n, 2 * c.packet), c.max / n);
     for (std::uint32_t i = 0; i < n; ++i) {
       paths[i].window = each;
-      paths[i].early = kEarlyRounds;
+      begin(paths[i]);
     }
     c.guard.start(n);
     c.initial = each;
@@ -80,10 +80,12 @@ class EcnAimd {
     c.min = std::min(c.min, c.window);  // the division rounded down
   }
 
+  // The connection starts, or restarts, on this path with the others. (A path that returns alone
+  // meets the queue of the others, which says nothing about its route.)
+  static void begin(Path& p) { p.early = kEarlyRounds; }
   // After idle time nobody knows what the network holds: what grew starts again, what shrank
   // stays. [MR-8.2.2]
   static void restart(Conn& c, Path& p) {
-    p.early = kEarlyRounds;
     if (p.window <= c.initial) return;
     c.window -= p.window - c.initial;
     p.window = c.initial;

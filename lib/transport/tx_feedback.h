@@ -358,7 +358,7 @@ void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   if (p.health.silent(now_, c.last_ack)) return fail_path(c, path);
   p.last_progress = now_;
   c.flush_credit = 1000;
-  // [MR-7.4.6]
+  // [MR-7.4.9]
   if (p.health.silences >= 2 || peer_answers(c)) {
     requeue_all(c, path, Lost::kTimeout);
   } else {

@@ -9,13 +9,13 @@
 // Nothing is resent before the first answer except after a probe timeout, because only
 // acknowledgments show gaps. [MR-8.2.7]
 //
-// Hint: the rate is min(line rate, hint). A fall makes the sender pause until what left too fast
-// has passed; while more is in flight than the hint sends within the lowest RTT and a slack, it
-// paces at 7/8 of the hint, so that a queue drains instead of being kept full at the right rate.
-// With srtt in its place the queue would justify itself. Rejected: a hard limit on what is in
-// flight. Lost packets count until a successor shows the gap, and with the limit reached there is
-// none: after a cold incast of 63 the link idled for 130 us. ECN and loss act on the windows as
-// ever. [MR-8.4.6] [MR-8.4.7]
+// Hint: the rate is min(line rate, hint). A fall makes the sender pause until half of what left too
+// fast has passed. An eighth less while the newest round trip shows a queue, so that it drains
+// instead of being kept full at the right rate; a sixty-fourth more while it shows none. With srtt
+// in its place the queue would justify itself. Rejected: a hard limit on what is in flight. Lost
+// packets count until a successor shows the gap, and with the limit reached there is none: after a
+// cold incast of 63 the link idled for 130 us. ECN and loss act on the windows as ever. [MR-8.4.6]
+// [MR-8.4.7]
 #pragma once
 
 #include "transport/tx_role.h"
@@ -82,6 +82,7 @@ void TxRole<Q, Io, Cc>::start_after_idle(Conn& c) {
       Cc::restart_at(c.cc, p.cc, hinted);
     else
       Cc::restart(c.cc, p.cc);
+    Cc::begin(p.cc);
     update_open(c, static_cast<std::uint8_t>(i));
   }
   watch_window(c);
@@ -184,7 +185,7 @@ void TxRole<Q, Io, Cc>::size_hint_window(Conn& c) {
   c.hint_window =
       c.cc.hinted ? std::max<Bytes>(Bytes{c.pace_rate} * trip / 8000, least) : Conn::kNoHintWindow;
   // Not while the packets of a start that the network threw away still count as in flight: closed
-  // windows would leave the link idle until their loss is known.
+  // windows would leave the link idle until their loss is known. [MR-8.4.19]
   if (c.cc.hinted && c.cc.window > c.cc.target + c.cc.target / 4 && c.inflight <= c.cc.target) {
     const Bytes whole = c.cc.window;
     for (unsigned i = 0; i < c.active_paths; ++i)

@@ -319,7 +319,7 @@ class TxRole {
   // the link idles for what is kept back and for what is lost. The newest round trip tells; what is
   // in flight does not, for lost packets count. Each sender judges by a lowest round trip of its
   // own: a larger step up would let those win that never saw the queue empty. [MR-8.4.6]
-  // [MR-8.4.18]
+  // [MR-8.4.18] [MR-8.4.20]
   [[nodiscard]] Mbps rate_now(const Conn& c) const {
     if (c.hint_window == Conn::kNoHintWindow) return c.pace_rate;
     if (c.latest_queue > 2 * config_.hint_window_slack)

@@ -246,7 +246,7 @@ int TxRole<Q, Io, Cc>::pick_resend_path(Conn& c, const ResendNode& n) {
   // All windows closed: a resend may still use its own path when nothing is in flight there; when
   // every path is silent, that is the only way to learn that one lives again.
   Path& p = c.paths[n.path];
-  if (!p.draining && !p.health.asks() && c.planes[c.plane_slots[n.path]].up() &&
+  if (!peer_answers(c) && !p.draining && !p.health.asks() && c.planes[c.plane_slots[n.path]].up() &&
       p.data_unresolved == 0 && p.seq.span() < PathWindow::kDataLimit &&
       io_.ready(c.params.index, c.plane_slots[n.path])) {
     return n.path;

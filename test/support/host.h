@@ -186,7 +186,7 @@ class Host {
       ++n;
     }
     rx.take_receives();
-    rx.end_burst(n < 32, n < 32);
+    rx.end_burst(n < 32, leaves && n < 32);
     tx.poll(t);
     timer.poll(t);
     TxToControl e;
@@ -204,6 +204,7 @@ class Host {
   MacAddress mac;
   Nanos now = 0;
   bool starve_replies = false;
+  bool leaves = true;  // says what it owes at the end of each pass, as a loop that yields its core
   Link* out = nullptr;
   Queues queues;
   RxIo rx_io;

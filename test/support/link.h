@@ -43,6 +43,7 @@ class Link {
 
   LinkFaults faults;
   std::function<bool(const Frame&)> drop_if;  // besides: true drops
+  Nanos extra_delay = 0;                      // of what is sent from now on: a queue
 
   void send(Nanos now, Frame f) {
     const auto type = static_cast<wire::Type>(f.bytes[0] & 0x0f);
@@ -77,7 +78,7 @@ class Link {
     const Nanos serialise = static_cast<Nanos>(f.bytes.size() + 66) * 8 / gbps_;
     free_at_ = std::max(free_at_, now) + serialise;
     const std::uint8_t path = f.bytes[2];
-    Nanos at = free_at_ + delay_ + path * faults.path_skew;
+    Nanos at = free_at_ + delay_ + extra_delay + path * faults.path_skew;
     if (faults.reorder_ppm != 0 && rng_.chance_ppm(faults.reorder_ppm)) {
       at += faults.reorder_delay;
       ++reordered;

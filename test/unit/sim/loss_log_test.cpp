@@ -37,7 +37,7 @@ TEST(LossLog, counts_transmissions_by_packet) {
 TEST(LossLog, lists_every_loss_of_a_run_once) {
   Scenario s = small_scenario(3);
   s.fabric.queue_bytes = 8 << 20;
-  s.fabric.faults = {everywhere(fabric::FaultKind::kLoss, fabric::kCertain / 5),
+  s.fabric.faults = {everywhere(fabric::FaultKind::kLoss, fabric::kCertain / 20),
                      everywhere(fabric::FaultKind::kCorrupt, fabric::kCertain / 50)};
   const Workload w = workload(3, {flow(0, 2, 2 << 20), flow(1, 2, 1'000'001)});
   std::map<std::pair<std::uint32_t, std::uint64_t>, std::set<std::uint16_t>> lost;

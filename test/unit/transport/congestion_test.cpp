@@ -33,12 +33,12 @@ class EcnAimdTest : public ::testing::Test {
 
 // [MR-8.2.1] [MR-8.2.8]
 TEST_F(EcnAimdTest, start__handshake_rtt_times_line_rate) {
-  EXPECT_EQ(EcnAimd::initial_window(config_, 10 * kMicrosecond, 100000), 100000);  // 0.8 x 125 kB
-  EXPECT_EQ(EcnAimd::initial_window(config_, 25 * kMicrosecond, 400000), 1000000);
-  EXPECT_EQ(EcnAimd::initial_window(config_, 10 * kMillisecond, 400000), 1000000);
+  EXPECT_EQ(EcnAimd::initial_window(config_, 10 * kMicrosecond, 100000), 112500);  // 0.9 x 125 kB
+  EXPECT_EQ(EcnAimd::initial_window(config_, 25 * kMicrosecond, 400000), 1125000);
+  EXPECT_EQ(EcnAimd::initial_window(config_, 10 * kMillisecond, 400000), 1125000);
   start(4);
-  EXPECT_EQ(paths_[0].window, 25000);
-  EXPECT_EQ(conn_.window, 100000);
+  EXPECT_EQ(paths_[0].window, 28125);
+  EXPECT_EQ(conn_.window, 112500);
   start(64);
   EXPECT_EQ(paths_[0].window, 2 * 4096) << "two packets per path at least";
   config_.initial_window = 1 << 20;
@@ -123,10 +123,52 @@ TEST_F(EcnAimdTest, lift__to_what_the_rate_needs) {
   EcnAimd::lift(conn_, paths_[0], 120000);
   EXPECT_EQ(paths_[0].window, 120000);
   EcnAimd::lift(conn_, paths_[1], 1000);
-  EXPECT_EQ(paths_[1].window, 50000) << "never down";
+  EXPECT_EQ(paths_[1].window, 56250) << "never down";
   EcnAimd::lift(conn_, paths_[1], 1 << 20);
   EXPECT_EQ(conn_.window, 300000);
   EXPECT_EQ(conn_.window, sum());
+}
+
+// [MR-8.3.18] Delay steers in the first two rounds of a start or restart, and then no more.
+TEST_F(EcnAimdTest, on_ack__delay_steers_at_the_start) {
+  start(4);  // 28,125 each
+  const auto delayed = [&](Nanos excess) {
+    EcnAimd::Path& p = paths_[0];
+    EcnAimd::on_ack(conn_, p, 0, 10, 0, p.round_end, p.round_end + 100,
+                    EcnAimd::Delay{excess, 8000});
+  };
+  delayed(400);
+  EXPECT_EQ(paths_[0].window, 28125 - 28125 * 800 / 8000);
+  EXPECT_EQ(conn_.window, sum());
+  const Bytes once = paths_[0].window;
+  delayed(100000);
+  EXPECT_EQ(paths_[0].window, once - once / 2) << "at most half";
+  const Bytes twice = paths_[0].window;
+  delayed(400);
+  EXPECT_EQ(paths_[0].window, twice) << "a third round";
+  EcnAimd::begin(paths_[0]);
+  delayed(400);
+  EXPECT_LT(paths_[0].window, twice);
+}
+
+// [MR-8.3.18] A round that ends without a sample does not count; a hint, or a connection that is
+// far below its target, leaves nothing to move.
+TEST_F(EcnAimdTest, on_ack__delay_does_not_steer) {
+  start(2);
+  round(0, 10, 0, 0);
+  round(0, 10, 0, 0);
+  const auto delayed = [&](std::uint32_t i) {
+    EcnAimd::Path& p = paths_[i];
+    const Bytes before = p.window;
+    EcnAimd::on_ack(conn_, p, 0, 10, 0, p.round_end, p.round_end + 100, EcnAimd::Delay{400, 8000});
+    return before - p.window;
+  };
+  EXPECT_GT(delayed(0), 0);
+  conn_.hinted = true;
+  EXPECT_EQ(delayed(0), 0);
+  conn_.hinted = false;
+  conn_.target = conn_.window * 3 / 2;
+  EXPECT_EQ(delayed(1), 0);
 }
 
 // [MR-8.3.16] Beyond what the path's sequence holds a window is nobody's.

@@ -126,6 +126,26 @@ TEST(RateHintRoles, second_sender__pushed_and_obeyed) {
   EXPECT_GE(sent, due * 9 / 10);
 }
 
+// [MR-8.4.18] [MR-8.4.20] A queue slows a hinted sender down, no queue lets it go a little faster.
+TEST(RateHintRoles, pace__follows_the_queue) {
+  Contended p(options());
+  for (std::uint64_t i = 0; i < 8; ++i) p.write(i, 1 << 20);
+  p.run_for(20 * kMicrosecond);
+  p.run_with_rivals(40 * kMicrosecond);
+  const auto rate = [&] {  // of the link, in Mb/s
+    const std::uint64_t from = p.a.tx.counters().data_packets;
+    const Nanos start = p.now;
+    p.run_with_rivals(200 * kMicrosecond);
+    return static_cast<double>((p.a.tx.counters().data_packets - from) * (4096 + 86) * 8000) /
+           static_cast<double>(p.now - start);
+  };
+  const double free = rate();
+  EXPECT_NEAR(free, 49500 * 65 / 64, 400);
+  p.ab.extra_delay = 10 * kMicrosecond;
+  p.run_with_rivals(40 * kMicrosecond);
+  EXPECT_NEAR(rate(), 49500 * 7 / 8, 800);
+}
+
 // [MR-8.4.6]
 TEST(RateHintRoles, hint__expires) {
   Contended p(options());

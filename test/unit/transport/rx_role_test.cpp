@@ -557,6 +557,37 @@ TEST(RxRole, ack__of_a_flush_stands_alone) {
   EXPECT_GE(alone, p.a.tx.counters().flushes / 2);
 }
 
+// [MR-7.1.1] [MR-7.1.2] A loop that stays waits for company, for the maximum ACK delay; a packet
+// behind which nothing else waits is answered at once.
+TEST(RxRole, ack__waits_for_company) {
+  WorldOptions o = options(1, 8);
+  o.config.ack_every_packets = 128;
+  o.config.max_ack_delay = 500 * kMicrosecond;
+  Pair p(o);
+  p.b.leaves = false;
+  std::vector<Nanos> acks;
+  p.ba.drop_if = [&](const Frame& f) {
+    if (Pair::is(f, wire::Type::kAck)) acks.push_back(p.now);
+    return false;
+  };
+  p.write(1, 20 * 1024);  // too few for FLUSHes at the end
+  ASSERT_TRUE(p.finish(1, 200 * kMicrosecond)) << "the last packet says that nothing waits";
+  EXPECT_EQ(acks.size(), 1U);
+  // The last packet does not arrive: what the others are owed comes with the delay.
+  acks.clear();
+  unsigned sent = 0;
+  Nanos first = 0;
+  p.ab.drop_if = [&](const Frame& f) {
+    if (!Pair::is(f, wire::Type::kData) || ++sent > 3) return true;
+    if (first == 0) first = p.now;
+    return false;
+  };
+  p.write(2, 4 * p.conn().params.payload_mtu);
+  ASSERT_TRUE(p.run_until([&] { return !acks.empty(); }, 10 * kMillisecond));
+  EXPECT_GE(acks[0] - first, 500 * kMicrosecond);
+  EXPECT_LE(acks[0] - first, 550 * kMicrosecond);
+}
+
 // [MR-7.1.9] No buffers for answers for a while: counted, and said later.
 TEST(RxRole, ack__no_buffer_is_said_again) {
   Pair p(options());

@@ -250,6 +250,38 @@ TEST(Recovery, path__silent_then_back) {
   EXPECT_GT(p.conn().paths[2].counters.packets, before + 10);
 }
 
+// [MR-7.4.9] [MR-7.4.6] [MR-7.3.9] While the peer answers elsewhere all that a silent path holds
+// leaves it at the first timeout, goes where answers come from, and the next timeouts come as soon.
+TEST(Recovery, path__silent_while_others_answer) {
+  WorldOptions o = options();
+  o.config.probe_timeout_floor = 20 * kMicrosecond;  // before the window of the stream is full
+  Pair p(o);
+  std::uint64_t resent_on_dead = 0;
+  p.ab.drop_if = [&](const Frame& f) {
+    if (f.bytes[2] != 2) return false;
+    resent_on_dead += Pair::is(f, wire::Type::kData) && (f.bytes[1] & wire::kFlagRtx) != 0 ? 1 : 0;
+    return true;
+  };
+  std::uint64_t posted = 0;
+  const auto busy_until = [&](auto done) {
+    return p.run_until(
+        [&] {
+          for (; posted < p.a.sent_completions.size() + 40; ++posted)
+            p.write(posted, 50000, posted % 20 * 50000);
+          return done();
+        },
+        5 * kMillisecond);
+  };
+  ASSERT_TRUE(busy_until([&] { return p.a.tx.counters().timeouts != 0; }));
+  const Nanos at = p.now;
+  EXPECT_EQ(p.conn().paths[2].data_unresolved, 0U);
+  EXPECT_GT(p.conn().paths[2].counters.lost, 1U);
+  ASSERT_TRUE(busy_until([&] { return p.a.tx.counters().paths_failed != 0; }));
+  EXPECT_LE(p.now - at, 4 * p.a.config.probe_timeout_floor) << "two more without back-off";
+  ASSERT_TRUE(p.finish(posted, 50 * kMillisecond));
+  EXPECT_EQ(resent_on_dead, 0U);
+}
+
 // [MR-9.4.5] Heavy loss on every path demotes none that still acknowledges for long.
 TEST(Recovery, path__loss_alone_does_not_end_it) {
   WorldOptions o = options();
