@@ -286,7 +286,8 @@ void TxRole<Q, Io, Cc>::take_timers() {
   for (unsigned n = 0; n < 64 && q_.timer_to_tx.pop(t); ++n) {
     const std::uint32_t index = t.id >> path_shift_;
     const auto path = static_cast<std::uint8_t>(t.id & ((1U << path_shift_) - 1));
-    if (index >= conns_.size() || !conns_[index].used || path >= conns_[index].paths.size())  // rests, too
+    if (index >= conns_.size() || !conns_[index].used ||
+        path >= conns_[index].paths.size())  // rests, too
       continue;
     Conn& c = conns_[index];
     c.paths[path].armed_at = kNever;

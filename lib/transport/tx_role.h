@@ -44,8 +44,8 @@ struct TxCounters {
   std::uint64_t acked_packets = 0, acked_bytes = 0, completions = 0, epoch_changes = 0;
   std::uint64_t no_work = 0, no_block = 0, no_node = 0, no_buffer = 0,
                 no_path_state = 0;  // a pool was empty
-  std::uint64_t paths_failed = 0;  // third silence in a row, or never verified [MR-9.4.3]
-  std::uint64_t paths_mtu = 0;     // small probes answered, full-size ones not [MR-9.1.7]
+  std::uint64_t paths_failed = 0;   // third silence in a row, or never verified [MR-9.4.3]
+  std::uint64_t paths_mtu = 0;      // small probes answered, full-size ones not [MR-9.1.7]
   std::uint64_t paths_returned = 0, planes_lost = 0, planes_returned = 0;  // [MR-9.5.1]
   std::uint64_t bad_submissions = 0;
 };

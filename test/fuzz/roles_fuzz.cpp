@@ -85,7 +85,7 @@ void address(test::Frame& f, test::World& p) {
   c.dcid = (1U << 8) | 0x5a;
   c.path &= 1;
   const RxPath& rx = p.b.rx.conn(ConnIndex{1})->paths[c.path];
-  const PathWindow& tx = p.b.tx.conn(ConnIndex{1})->paths[c.path].seq;
+  const PathWindow tx = p.b.tx.path(ConnIndex{1}, c.path).seq;
   c.pseq = c.pseq + rx.highest().v + 1;
   switch (c.type()) {
     case wire::Type::kData:

@@ -27,7 +27,7 @@ TEST(Sizes, per_work_request) {
 
 TEST(Sizes, per_path) {
   EXPECT_LE(sizeof(RxPath), 48U);
-  EXPECT_LE(sizeof(TxPath<EcnAimd>), 320U);
+  EXPECT_LE(sizeof(TxPath<EcnAimd>), 288U);
   EXPECT_LE(sizeof(PathAck), 80U);
 }
 
