@@ -36,13 +36,20 @@ class ArrayPool {
     return items_ + std::size_t{i} * length_;
   }
   void give(const T* a) {
-    const auto i = static_cast<std::uint32_t>(static_cast<std::size_t>(a - items_) / length_);
+    const std::uint32_t i = index(a);
     next_[i] = free_;
     free_ = i;
     --used_;
   }
+  [[nodiscard]] const T* at(std::uint32_t i) const { return items_ + std::size_t{i} * length_; }
+  // Which one `a` is, in [0, size()): low numbers first.
+  [[nodiscard]] std::uint32_t index(const T* a) const {
+    return static_cast<std::uint32_t>(static_cast<std::size_t>(a - items_) / length_);
+  }
   [[nodiscard]] std::uint32_t used() const { return used_; }
   [[nodiscard]] std::uint32_t size() const { return size_; }
+  // Those in [0, touched()) were taken once at least.
+  [[nodiscard]] std::uint32_t touched() const { return fresh_; }
   [[nodiscard]] std::uint32_t length() const { return length_; }
 
  private:

@@ -41,9 +41,6 @@ class RxRingPool {
       ++refused_;
       return nullptr;
     }
-    // Taken in order of address the first time.
-    if (first_ == nullptr) first_ = r;
-    touched_ = std::max(touched_, static_cast<std::uint32_t>(r - first_) + 1);
     r->owner = owner;
     return r;
   }
@@ -54,13 +51,11 @@ class RxRingPool {
   [[nodiscard]] std::uint32_t used() const { return pool_.used(); }
   [[nodiscard]] std::uint64_t refused() const { return refused_; }
   // Those in [0, touched()) were taken once at least.
-  [[nodiscard]] std::uint32_t touched() const { return touched_; }
-  [[nodiscard]] std::uint32_t owner(std::uint32_t i) const { return first_[i].owner; }
+  [[nodiscard]] std::uint32_t touched() const { return pool_.touched(); }
+  [[nodiscard]] std::uint32_t owner(std::uint32_t i) const { return pool_.at(i)->owner; }
 
  private:
   ArrayPool<RxRing> pool_;
-  RxRing* first_ = nullptr;
-  std::uint32_t touched_ = 0;
   std::uint64_t refused_ = 0;
 };
 

@@ -175,7 +175,11 @@ void TxRole<Q, Io, Cc>::remove_conn(std::uint32_t index) {
   Conn& c = conns_[index];
   for (auto& p : c.paths)
     if (p.block != kNil) blocks_.give(p.block);
-  if (!c.rests()) paths_.give(c.paths.data());
+  if (!c.rests()) {
+    std::erase_if(unarmed_, [&](std::uint32_t id) { return (id ^ c.timers) >> path_shift_ == 0; });
+    owners_[c.timers >> path_shift_] = kNil;
+    paths_.give(c.paths.data());
+  }
   for (std::uint32_t n = c.resend_head; n != kNil;) {
     const std::uint32_t next = nodes_[n].next;
     nodes_.give(n);
@@ -191,7 +195,6 @@ void TxRole<Q, Io, Cc>::remove_conn(std::uint32_t index) {
     }
   }
   std::erase(live_conns_, index);
-  std::erase_if(unarmed_, [&](std::uint32_t id) { return (id >> path_shift_) == index; });
   io_.uninstall(ConnIndex{index});
   c = Conn{};
 }

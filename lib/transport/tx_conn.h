@@ -127,6 +127,7 @@ struct TxConn {
   bool listed = false;  // in the role's list of connections that may send
   ConnParams params;
   PathArray<TxPath<Cc>> paths;  // empty: the connection rests
+  std::uint32_t timers = 0;     // at work: identifier of the first path's
   std::vector<PathRest> rest;   // of each path
   const std::uint8_t* plane_slots = nullptr;
   std::array<std::uint64_t, 4> open_paths{};  // room in window and sequence

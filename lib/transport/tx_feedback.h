@@ -284,11 +284,9 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::take_timers() {
   TimerFired t;
   for (unsigned n = 0; n < 64 && q_.timer_to_tx.pop(t); ++n) {
-    const std::uint32_t index = t.id >> path_shift_;
+    const std::uint32_t index = owners_[t.id >> path_shift_];
     const auto path = static_cast<std::uint8_t>(t.id & ((1U << path_shift_) - 1));
-    if (index >= conns_.size() || !conns_[index].used ||
-        path >= conns_[index].paths.size())  // rests, too
-      continue;
+    if (index == kNil || path >= conns_[index].paths.size()) continue;  // it rests
     Conn& c = conns_[index];
     c.paths[path].armed_at = kNever;
     if (!c.failed) on_timer(c, path);
@@ -297,7 +295,7 @@ void TxRole<Q, Io, Cc>::take_timers() {
     const std::uint32_t id = unarmed_[i];
     unarmed_[i] = unarmed_.back();
     unarmed_.pop_back();
-    Conn& c = conns_[id >> path_shift_];
+    Conn& c = conns_[owners_[id >> path_shift_]];
     const auto path = static_cast<std::uint8_t>(id & ((1U << path_shift_) - 1));
     c.paths[path].armed_at = kNever;
     arm(c, path);

@@ -201,7 +201,7 @@ void TxRole<Q, Io, Cc>::arm(Conn& c, std::uint8_t path) {
   if (p.gap_since != kNever && p.data_unresolved != 0)
     at = std::min(at, p.gap_since + p.rtt.srtt() / 4);
   if (p.armed_at <= at) return;
-  const std::uint32_t id = (c.params.index.v << path_shift_) | path;
+  const std::uint32_t id = c.timers | path;
   if (q_.tx_to_timer.push(TimerArm{id, at})) {
     p.armed_at = at;
     return;

@@ -5,7 +5,8 @@
 //
 // All paths of a connection rest together: the scheduler walks over them as an array, and idle time
 // is the connection's. What gets lost is what idle time makes void anyway: the current round of
-// congestion control, deadlines (a timer that fires for a resting path is ignored), and when the
+// congestion control, deadlines (timers belong to the place in the pool; one that fires for who had
+// it before comes too early at worst, which every timer may), and when the
 // threshold of duplicates rose, which then begins its quiet second again.
 #pragma once
 
@@ -74,6 +75,7 @@ typename TxRole<Q, Io, Cc>::Path TxRole<Q, Io, Cc>::resume(const Conn& c, unsign
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::rest(Conn& c) {
   for (unsigned i = 0; i < c.paths.size(); ++i) keep(c.paths[i], c.rest[i]);
+  owners_[c.timers >> path_shift_] = kNil;
   paths_.give(c.paths.data());
   c.paths = {};
   c.open_paths = c.skip_paths = {};
@@ -91,6 +93,9 @@ bool TxRole<Q, Io, Cc>::wake(Conn& c) {
     return false;
   }
   c.paths = {all, c.rest.size()};
+  const std::uint32_t array = paths_.index(all);
+  owners_[array] = c.params.index.v;
+  c.timers = array << path_shift_;
   for (unsigned i = 0; i < c.paths.size(); ++i) {
     new (&all[i]) Path(resume(c, i));
     update_open(c, static_cast<std::uint8_t>(i));

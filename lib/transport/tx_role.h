@@ -82,6 +82,7 @@ class TxRole {
         streams_(config.max_streams),
         paths_(std::clamp(limits.paths / std::bit_ceil(max_paths), 1U, config.max_connections),
                std::bit_ceil(max_paths)),
+        owners_(paths_.size(), kNil),
         path_shift_(std::bit_width(std::bit_ceil(max_paths)) - 1) {
     clients_.reserve(config.max_clients);
   }
@@ -108,7 +109,7 @@ class TxRole {
   }
   // What window and pacer allow a connection to send now, for reports: Mb/s.
   [[nodiscard]] Mbps allowed_rate(ConnIndex c) const;
-  [[nodiscard]] std::uint32_t timer_ids() const { return config_.max_connections << path_shift_; }
+  [[nodiscard]] std::uint32_t timer_ids() const { return paths_.size() << path_shift_; }
   // True when no pool holds anything: tests and shutdown.
   [[nodiscard]] bool quiet() const {
     return work_.used() == 0 && blocks_.used() == 0 && nodes_.used() == 0;
@@ -356,7 +357,8 @@ class TxRole {
   std::vector<Conn> conns_;
   std::vector<SendStream> streams_;
   std::vector<ClientParams> clients_;
-  ArrayPool<Path> paths_;  // by connection
+  ArrayPool<Path> paths_;              // by connection
+  std::vector<std::uint32_t> owners_;  // of an array of paths: connection
   std::vector<std::uint32_t> blocked_, retiring_, retiring_now_, draining_, zombies_, unarmed_,
       live_conns_;
   std::vector<TxToControl> outbox_;
