@@ -122,7 +122,7 @@ bool RxRole<Q, Io>::add_stream(const StreamParams& p) {
   }
   if (conn.stream_slots[p.own_number] != RxConn::kNoSlot) return false;
   try {  // the one place where a role allocates: a command, not a packet
-    streams_[slot].start(p);
+    streams_[slot].start(p, windows_);
   } catch (const std::bad_alloc&) {
     streams_[slot].release();
     return false;

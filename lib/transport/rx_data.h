@@ -69,10 +69,14 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
         break;
       case RecvStream::Window::kNew:
         // [MR-6.6.1] [MR-4.3.3]
-        if (s->refuses(spn))
+        if (s->refuses(spn)) {
           o = Outcome{DropReason::kStreamClosed, s->fail_reason(), true, 0};
-        else
+        } else if (!s->can_mark(spn)) {
+          ++counters_.no_window;
+          o = retry_later(DropReason::kNoResource, wire::NackReason::kNoResource, 50);
+        } else {
           o = place(conn, *s, p, k);
+        }
         fresh = o.drop == DropReason::kNone;
     }
   }

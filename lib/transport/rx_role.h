@@ -54,12 +54,14 @@ struct RxCounters {
   std::uint64_t packets = 0, data_packets = 0, data_bytes = 0, placed_bytes = 0;
   std::uint64_t acks_sent = 0, nacks_sent = 0, out_of_order = 0, held = 0;
   std::uint64_t bad_submissions = 0;  // work requests naming a foreign or unknown stream
+  std::uint64_t no_window = 0;        // a packet out of order, and no window to record it in
   std::uint64_t no_path_state = 0;    // a packet beyond a hole, and no ring to record it in
 };
 
 struct RxLimits {
   std::uint32_t hold_buffers = 512;  // ordered packets, per group; quota per connection besides
   std::uint32_t rings = 1U << 16;    // paths with something missing, 72 bytes each
+  std::uint32_t windows = 1U << 15;  // streams with packets out of order, spn_window bits each
   std::uint32_t mail = 1U << 14;     // paths whose acknowledgment waits for TX; below 2^16
 };
 
@@ -73,6 +75,7 @@ class RxRole {
         memory_(config.max_regions),
         cqs_(config.max_cqs),
         conns_(config.max_connections),
+        windows_(std::min(limits.windows, config.max_streams), config.spn_window),
         streams_(config.max_streams),
         hold_space_(std::size_t{limits.hold_buffers} * config.payload_mtu),
         rings_(std::min(limits.rings, config.max_connections * kMaxPaths)),
@@ -114,6 +117,7 @@ class RxRole {
   // Paths that remember holes, acknowledgments that wait for TX: none of it is an idle
   // connection's.
   [[nodiscard]] std::uint32_t rings_used() const { return rings_.used(); }
+  [[nodiscard]] std::uint32_t windows_used() const { return windows_.used(); }
   [[nodiscard]] std::uint32_t mail_used() const { return mail_.used(); }
 
   // After end_burst(): when an acknowledgment has waited long enough; kNever: none is owed.
@@ -271,6 +275,7 @@ class RxRole {
   MemoryTable memory_;
   CompletionQueues cqs_;
   std::vector<RxConn> conns_;
+  WindowPool windows_;  // before the streams that hold some
   std::vector<RecvStream> streams_;
   std::vector<ClientParams> clients_;
   std::vector<std::uint8_t> hold_space_;

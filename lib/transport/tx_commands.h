@@ -211,7 +211,7 @@ bool TxRole<Q, Io, Cc>::add_stream(const StreamParams& p) {
   if (p.own_number >= c.stream_slots.size()) c.stream_slots.resize(p.own_number + 1U, kNil);
   if (c.stream_slots[p.own_number] != kNil) return false;
   try {  // the one place where a role allocates: a command, not a packet
-    streams_[slot].start(p);
+    streams_[slot].start(p, windows_);
   } catch (const std::bad_alloc&) {
     streams_[slot].release();
     return false;

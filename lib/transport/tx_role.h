@@ -42,10 +42,10 @@ struct TxCounters {
                 probes = 0;
   std::uint64_t lost_packets = 0, spurious_packets = 0, rejected_packets = 0, timeouts = 0;
   std::uint64_t acked_packets = 0, acked_bytes = 0, completions = 0, epoch_changes = 0;
-  std::uint64_t no_work = 0, no_block = 0, no_node = 0, no_buffer = 0,
-                no_path_state = 0;  // a pool was empty
-  std::uint64_t paths_failed = 0;   // third silence in a row, or never verified [MR-9.4.3]
-  std::uint64_t paths_mtu = 0;      // small probes answered, full-size ones not [MR-9.1.7]
+  std::uint64_t no_work = 0, no_block = 0, no_node = 0, no_buffer = 0, no_path_state = 0,
+                no_window = 0;     // a pool was empty
+  std::uint64_t paths_failed = 0;  // third silence in a row, or never verified [MR-9.4.3]
+  std::uint64_t paths_mtu = 0;     // small probes answered, full-size ones not [MR-9.1.7]
   std::uint64_t paths_returned = 0, planes_lost = 0, planes_returned = 0;  // [MR-9.5.1]
   std::uint64_t bad_submissions = 0;
 };
@@ -58,6 +58,7 @@ struct TxLimits {
   // and the memory is not touched before: enough for nearly all, since a connection whose paths are
   // being probed holds its own for as long as that lasts.
   std::uint32_t paths = 1U << 18;
+  std::uint32_t windows = 1U << 15;  // streams with requests outstanding, spn_window bits each
 };
 
 template <typename Queues, typename Io, typename Cc>
@@ -79,6 +80,7 @@ class TxRole {
         blocks_(limits.blocks),
         nodes_(limits.resend_nodes),
         conns_(config.max_connections),
+        windows_(std::min(limits.windows, config.max_streams), config.spn_window),
         streams_(config.max_streams),
         paths_(std::clamp(limits.paths / std::bit_ceil(max_paths), 1U, config.max_connections),
                std::bit_ceil(max_paths)),
@@ -102,6 +104,7 @@ class TxRole {
   [[nodiscard]] TxPathView<Cc> path(ConnIndex c, unsigned path) const;
   // Connections that hold state of paths at work.
   [[nodiscard]] std::uint32_t at_work() const { return paths_.used(); }
+  [[nodiscard]] std::uint32_t windows_used() const { return windows_.used(); }
   [[nodiscard]] const SendStream* stream(StreamHandle h) const {
     const std::uint32_t s = stream_slot(h);
     return s < streams_.size() && streams_[s].used && streams_[s].params.handle == h ? &streams_[s]
@@ -355,6 +358,7 @@ class TxRole {
   FixedPool<TxBlock> blocks_;
   FixedPool<ResendNode> nodes_;
   std::vector<Conn> conns_;
+  WindowPool windows_;  // before the streams that hold some
   std::vector<SendStream> streams_;
   std::vector<ClientParams> clients_;
   ArrayPool<Path> paths_;              // by connection
