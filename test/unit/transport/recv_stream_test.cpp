@@ -198,5 +198,32 @@ TEST(RecvStream, stop__refuses_from_the_cumulative_point_on) {
   EXPECT_EQ(s.fail_reason(), wire::NackReason::kBadStream);
 }
 
+// Bits only while something arrived ahead; without any only the next in order is taken.
+TEST(RecvStream, window__from_the_pool) {
+  WindowPool pool(1, 64);
+  RecvStream a, b;
+  a.start(params(0), pool);
+  b.start(params(0), pool);
+  arrive(a, StreamSeq{0});
+  EXPECT_TRUE(a.advance());
+  EXPECT_EQ(pool.used(), 0U);
+  arrive(a, StreamSeq{2});
+  EXPECT_EQ(pool.used(), 1U);
+  EXPECT_FALSE(b.can_mark(StreamSeq{1}));
+  EXPECT_EQ(b.classify(StreamSeq{1}), RecvStream::Window::kNew);
+  arrive(b, StreamSeq{0});
+  EXPECT_TRUE(b.advance());
+  arrive(a, StreamSeq{1});
+  EXPECT_TRUE(a.advance());
+  EXPECT_EQ(a.cum(), StreamSeq{3});
+  EXPECT_EQ(pool.used(), 0U);
+  arrive(b, StreamSeq{2});
+  EXPECT_EQ(b.classify(StreamSeq{3}), RecvStream::Window::kNew) << "left clean";
+  b.release();
+  EXPECT_EQ(pool.used(), 0U);
+  EXPECT_TRUE(a.can_mark(StreamSeq{5}));
+  EXPECT_EQ(a.classify(StreamSeq{66}), RecvStream::Window::kNew) << "left clean";
+}
+
 }  // namespace
 }  // namespace metaroce

@@ -260,5 +260,65 @@ TEST(RxPath, write_block__no_sample_before_the_first_packet) {
   EXPECT_EQ(out[11], 0);  // highest = cum - 1
 }
 
+// A ring while something is missing and until 256 numbers without a hole have passed. [MR-2.3.6]
+TEST(RxPath, ring__only_while_there_is_something_to_remember) {
+  OneRing ring;
+  RxPath p;
+  p.start(PathSeq{0xfffffff0});
+  std::uint32_t n = 0xfffffff0;
+  for (int i = 0; i < 1000; ++i, ++n) {
+    p.raise_floor(ring.rings, PathSeq{n}, 0);
+    ASSERT_EQ(p.accept(ring.rings, PathSeq{n}, WireTime{}, false, 0), RxPath::Arrival::kInOrder);
+  }
+  EXPECT_EQ(ring.pool.used(), 0U);
+  ++n;
+  EXPECT_EQ(p.accept(ring.rings, PathSeq{n}, WireTime{}, false, 0), RxPath::Arrival::kGap);
+  EXPECT_EQ(ring.pool.used(), 1U);
+  EXPECT_EQ(p.accept(ring.rings, PathSeq{n - 1}, WireTime{}, false, 0), RxPath::Arrival::kFill);
+  EXPECT_EQ(ring.pool.used(), 0U) << "nothing is missing";
+  n += 2;  // one that never comes
+  for (int i = 0; i < 256; ++i, ++n) {
+    EXPECT_EQ(ring.pool.used(), i == 0 ? 0U : 1U) << i;
+    p.raise_floor(ring.rings, PathSeq{n}, 0);
+    ASSERT_EQ(p.accept(ring.rings, PathSeq{n}, WireTime{}, false, 0), RxPath::Arrival::kInOrder);
+  }
+  EXPECT_EQ(ring.pool.used(), 0U);
+  EXPECT_EQ(p.cum(), PathSeq{n});
+}
+
+// Without a ring nothing beyond a hole is acknowledged, and the path goes on when the hole is
+// filled or given up.
+TEST(RxPath, ring__none_is_free) {
+  RxRingPool none(0);
+  const RxPath::Rings rings{none, 1};
+  RxPath p;
+  p.start(PathSeq{100});
+  EXPECT_EQ(p.accept(rings, PathSeq{101}, WireTime{}, false, 0), RxPath::Arrival::kUnrecorded);
+  EXPECT_EQ(p.cum(), PathSeq{100});
+  EXPECT_EQ(p.highest(), PathSeq{99});
+  EXPECT_FALSE(p.sack().any());
+  EXPECT_EQ(p.accept(rings, PathSeq{100}, WireTime{}, false, 0), RxPath::Arrival::kInOrder);
+  p.raise_floor(rings, PathSeq{104}, 1);
+  EXPECT_EQ(p.cum(), PathSeq{103});
+  EXPECT_EQ(p.accept(rings, PathSeq{102}, WireTime{}, false, 0), RxPath::Arrival::kRepeated);
+  EXPECT_EQ(p.accept(rings, PathSeq{103}, WireTime{}, false, 0), RxPath::Arrival::kInOrder);
+  EXPECT_EQ(p.late(), 0);
+  EXPECT_EQ(none.refused(), 2U);
+}
+
+// After long silence: what lay beyond the hole is not acknowledged any more, and may come again.
+TEST(RxPath, forget__beyond_the_hole) {
+  OneRing ring;
+  RxPath p;
+  p.start(PathSeq{100});
+  p.accept(ring.rings, PathSeq{102}, WireTime{}, false, 0);
+  p.forget(ring.pool);
+  EXPECT_EQ(ring.pool.used(), 0U);
+  EXPECT_EQ(p.cum(), PathSeq{100});
+  EXPECT_EQ(p.highest(), PathSeq{99});
+  EXPECT_FALSE(p.sack().any());
+  EXPECT_EQ(p.accept(ring.rings, PathSeq{102}, WireTime{}, false, 0), RxPath::Arrival::kGap);
+}
+
 }  // namespace
 }  // namespace metaroce

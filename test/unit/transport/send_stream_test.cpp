@@ -222,5 +222,31 @@ TEST(SendStream, start__rounds_the_depth_up_and_starts_clean) {
   EXPECT_EQ(f.s.cum(), StreamSeq{77});
 }
 
+// A window from the first request until everything is acknowledged; none is free: no room.
+TEST(SendStream, window__from_the_pool) {
+  WindowPool pool(1, 64);
+  std::vector<WorkState> work(2);
+  SendStream a, b;
+  a.start(params(5), pool);
+  b.start(params(5), pool);
+  EXPECT_EQ(pool.used(), 0U);
+  work[0].length = 3 * kMtu;
+  ASSERT_TRUE(a.make_room());
+  a.push(0, work[0], kMtu);
+  EXPECT_FALSE(b.make_room());
+  for (int i = 0; i < 3; ++i) a.sent_one(work[0], kMtu);
+  a.on_acked(StreamSeq{7});
+  a.on_acked(StreamSeq{5});
+  a.on_acked(StreamSeq{6});
+  EXPECT_EQ(a.cum(), a.end_spn());
+  a.pop_oldest();
+  EXPECT_EQ(pool.used(), 0U);
+  a.on_acked(StreamSeq{7});
+  EXPECT_TRUE(a.is_acked(StreamSeq{7}));
+  EXPECT_FALSE(a.is_acked(StreamSeq{8}));
+  ASSERT_TRUE(b.make_room());
+  EXPECT_FALSE(b.is_acked(StreamSeq{5})) << "left clean";
+}
+
 }  // namespace
 }  // namespace metaroce
