@@ -125,7 +125,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   o.config.spn_window = 64;
   o.config.ordered_hold_packets = 4;
   o.queues = QueueSizes{4, 16, 64, 4, 4};
-  o.limits = TxLimits{16, 4, 16};
+  o.limits = TxLimits{16, 4, 16, 256};
   test::World p(o);
   const test::Host::Memory& dst =
       p.b.add_memory(4096, fuzz::kKey, kAccessLocalWrite | kAccessRemoteWrite);
