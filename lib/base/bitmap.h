@@ -79,6 +79,13 @@ class SeqWindow {
     assert(words.empty() || std::has_single_bit(words.size()));
     for (auto& x : words) x = 0;
   }
+  // The same over storage that is all zero already.
+  static constexpr SeqWindow over_zeros(std::span<std::uint64_t> words) {
+    SeqWindow s;
+    s.w_ = words.data();
+    s.mask_ = static_cast<std::uint32_t>(words.size() * 64 - 1);
+    return s;
+  }
   [[nodiscard]] constexpr std::uint32_t bits() const { return mask_ + 1; }
   [[nodiscard]] constexpr bool test(std::uint32_t seq) const {
     const std::uint32_t i = seq & mask_;

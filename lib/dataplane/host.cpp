@@ -278,8 +278,8 @@ bool Host::conn_stats(std::uint32_t, ConnIndex conn, ConnStats& out) {
   out.rx_duplicates = r->counters.duplicates;
   out.rx_drops = r->counters.drops;
   out.paths.clear();
-  for (std::size_t i = 0; i < t->paths.size() && i < r->paths.size(); ++i) {
-    const auto& p = t->paths[i];
+  for (std::size_t i = 0; i < t->rest.size() && i < r->paths.size(); ++i) {
+    const auto p = group_->tx().path(conn, static_cast<unsigned>(i));
     PathStats s;
     s.path = static_cast<std::uint8_t>(i);
     s.plane = t->params.planes[t->plane_slots[i]].plane.v;

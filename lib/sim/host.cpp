@@ -55,7 +55,10 @@ SimHost::SimHost(std::uint16_t id, const Scenario& scenario, const HostSizes& si
       queues_(ring_sizes(scenario.host)),
       rx_io_(net, id),
       tx_io_(net, id, rx_io_.peers),
-      rx_(config_, queues_, rx_io_, 0),  // no stream is ordered: nothing is held
+      rx_(config_, queues_, rx_io_,
+          RxLimits{.hold_buffers = 0,
+                   .rings = 1U << 14,
+                   .mail = 1U << 12}),  // no stream is ordered: nothing is held
       tx_(config_, limits(sizes), std::max(1U, sizes.paths), queues_, tx_io_),
       timer_(tx_.timer_ids(), queues_),
       tx_cq_(std::bit_ceil(std::max(64U, 2 * sizes.work_requests))),

@@ -118,6 +118,10 @@ inline SackVector lost_vector(const PathWindow& w, const SackVector& acked, unsi
 // [MR-7.3.4]
 class DupThreshold {
  public:
+  DupThreshold() = default;
+  // As another left it: the quiet second begins again.
+  DupThreshold(std::uint8_t value, Nanos now) : raised_at_(now), value_(value) {}
+  [[nodiscard]] std::uint8_t last() const { return value_; }
   static constexpr Nanos kDecay = kSecond;
   void late_seen(Nanos now) {
     if (value_ < 8) value_ = value_ == 1 ? 3 : 8;

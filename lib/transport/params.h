@@ -36,6 +36,10 @@ struct ConnParams {
 // 256 numbers would not fit into a control packet).
 PathSeq initial_pseq(std::uint64_t seed, PathId path);
 
+// Index in ConnParams::planes of the plane of each path, [0, 256): path modulo planes, as a table
+// that all connections share, so that no packet divides. 1 <= planes <= kMaxPlanes.
+const std::uint8_t* plane_slot_table(unsigned planes);
+
 struct StreamParams {
   ConnIndex conn;
   std::uint16_t own_number = 0;   // what the peer writes into its packets

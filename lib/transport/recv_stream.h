@@ -11,10 +11,10 @@
 #include <span>
 #include <vector>
 
-#include "base/bitmap.h"
 #include "base/serial.h"
 #include "transport/events.h"
 #include "transport/params.h"
+#include "transport/window_pool.h"
 #include "wire/packet.h"
 
 namespace metaroce {
@@ -46,14 +46,12 @@ class RecvStream {
  public:
   enum class Window : std::uint8_t { kNew, kDuplicate, kBeyond };
 
-  void start(const StreamParams& p) {
+  void start(const StreamParams& p, WindowPool& pool) {
     params = p;
-    const std::uint32_t window = std::max<std::uint32_t>(64, p.recv_window);
-    bits_.assign(window / 64, 0);
-    seen_ = SeqWindow(bits_);
-    std::uint32_t depth = 1;
-    while (depth < p.recv_depth) depth *= 2;
-    slots_.assign(depth, {});
+    seen_.start(pool, p.recv_window);
+    ahead_ = 0;
+    next_arrived_ = false;
+    slots_.start(p.recv_depth);
     cum_ = p.peer_initial_spn;
     held_.clear();
     posted_ = completed_ = advertised_ = consumed_ = RecvNumber{0};
@@ -61,8 +59,8 @@ class RecvStream {
     used = true;
   }
   void release() {
-    bits_ = {};
-    slots_ = {};
+    seen_.give(ahead_ == 0);
+    slots_.release();
     held_ = {};
     used = false;
   }
@@ -72,23 +70,39 @@ class RecvStream {
   [[nodiscard]] Window classify(StreamSeq spn) const {
     const std::int32_t d = spn - cum_;
     if (d < 0) return Window::kDuplicate;
-    if (static_cast<std::uint32_t>(d) >= seen_.bits()) return Window::kBeyond;
-    return seen_.test(spn.v) ? Window::kDuplicate : Window::kNew;
+    if (static_cast<std::uint32_t>(d) >= seen_.size()) return Window::kBeyond;
+    return seen_.present() && seen_.test(spn.v) ? Window::kDuplicate : Window::kNew;
   }
-  void mark(StreamSeq spn) { seen_.set(spn.v); }
+  // May a new packet be recorded? The next one in order always; false: no window is free.
+  bool can_mark(StreamSeq spn) { return spn == cum_ || seen_.take(); }
+  void mark(StreamSeq spn) {
+    if (seen_.present()) {
+      seen_.set(spn.v);
+      ++ahead_;
+    } else {
+      next_arrived_ = spn == cum_;
+    }
+  }
   // Moves the cumulative point over what is marked; true when it moved.
   bool advance() {
+    if (!seen_.present()) {
+      if (!next_arrived_) return false;
+      next_arrived_ = false;
+      ++cum_;
+      return true;
+    }
     const std::uint32_t n = seen_.take_run(cum_.v);
     cum_ = cum_ + n;
+    ahead_ -= n;
+    if (ahead_ == 0) seen_.give(true);
     return n != 0;
   }
 
   // ---- receives -------------------------------------------------------------------------------
-  [[nodiscard]] bool receive_room() const {
-    return static_cast<std::uint32_t>(posted_ - completed_) < slots_.size();
-  }
+  // Before post().
+  bool receive_room() { return slots_.make_room(completed_.v, posted_.v); }
   void post(const WorkRequest& w) {
-    slots_[posted_.v & (slots_.size() - 1)] =
+    slots_[posted_.v] =
         RecvSlot{w.wr_id, w.local_addr, w.lkey, w.length, 0, 0, 0, {}, false, false, WorkOp::kRecv};
     ++posted_;
   }
@@ -96,13 +110,13 @@ class RecvStream {
   // The slot of rqn while it is posted and not complete; nullptr otherwise.
   [[nodiscard]] RecvSlot* slot(RecvNumber rqn) {
     if (rqn < completed_ || rqn >= posted_) return nullptr;
-    return &slots_[rqn.v & (slots_.size() - 1)];
+    return &slots_[rqn.v];
   }
   void note_consumed(RecvNumber rqn) { consumed_ = serial_max(consumed_, rqn + 1); }
   // True when the peer may be waiting for a limit above the one it was told. [MR-6.3.6] [MR-6.3.10]
   [[nodiscard]] bool credit_push_due() const {
     return posted_ > advertised_ &&
-           advertised_ - consumed_ <= static_cast<std::int32_t>(slots_.size() / 8);
+           advertised_ - consumed_ <= static_cast<std::int32_t>(slots_.depth() / 8);
   }
   void advertised(RecvNumber limit) { advertised_ = serial_max(advertised_, limit); }
   // Oldest receive whose message is complete, or nullptr. complete_one() takes it. [MR-2.5.2]
@@ -160,15 +174,16 @@ class RecvStream {
   std::uint32_t nack_round = 0;  // receive pass of the last NACK: at most one per pass
 
  private:
-  std::vector<std::uint64_t> bits_;
-  SeqWindow seen_;
+  PooledWindow seen_;        // while something beyond `cum` arrived
+  std::uint32_t ahead_ = 0;  // marked in it
   StreamSeq cum_;
-  std::vector<RecvSlot> slots_;
+  GrowingRing<RecvSlot> slots_;
   std::vector<HeldPacket> held_;
   RecvNumber posted_, completed_, advertised_, consumed_;
   StreamSeq fail_spn_;
   wire::NackReason fail_reason_{};
   bool failed_ = false, stopped_ = false;
+  bool next_arrived_ = false;  // marked without a window: advance() comes next
 };
 
 }  // namespace metaroce

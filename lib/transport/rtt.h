@@ -12,28 +12,28 @@ namespace metaroce {
 class RttEstimator {
  public:
   void sample(Nanos rtt) {
-    rtt = std::max<Nanos>(rtt, 1);
+    rtt = std::clamp<Nanos>(rtt, 1, UINT32_MAX);
     if (srtt_ == 0) {
-      srtt_ = rtt;
-      var_ = rtt / 2;
+      srtt_ = static_cast<std::uint32_t>(rtt);
+      var_ = srtt_ / 2;
       return;
     }
-    const Nanos err = rtt > srtt_ ? rtt - srtt_ : srtt_ - rtt;
-    var_ += (err - var_) / 4;
-    srtt_ += (rtt - srtt_) / 8;
+    const Nanos s = srtt_, v = var_, err = rtt > s ? rtt - s : s - rtt;
+    var_ = static_cast<std::uint32_t>(v + (err - v) / 4);
+    srtt_ = static_cast<std::uint32_t>(s + (rtt - s) / 8);
   }
   [[nodiscard]] bool valid() const { return srtt_ != 0; }
   [[nodiscard]] Nanos srtt() const { return srtt_; }
   [[nodiscard]] Nanos deviation() const { return var_; }
   // [MR-7.4.1] [MR-7.4.2] without back-off; `fallback` before the first sample. [MR-7.2.4]
   [[nodiscard]] Nanos probe_timeout(Nanos floor, Nanos max_ack_delay, Nanos fallback) const {
-    const Nanos t = valid() ? srtt_ + std::max<Nanos>(4 * var_, srtt_ / 2) + max_ack_delay
+    const Nanos t = valid() ? srtt_ + std::max<Nanos>(4 * Nanos{var_}, srtt_ / 2) + max_ack_delay
                             : 2 * fallback + max_ack_delay;
     return std::max(t, floor);
   }
 
  private:
-  Nanos srtt_ = 0, var_ = 0;
+  std::uint32_t srtt_ = 0, var_ = 0;  // ns: a peer that needs 4 s is dead
 };
 
 // The lowest round trip of a connection in the last 100 to 200 ms: the way without queues, unlike

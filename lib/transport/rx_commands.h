@@ -73,6 +73,7 @@ void RxRole<Q, Io>::take_commands() {
         remove_hints(conns_[c.id]);
         std::erase(ack_list_, c.id);
         std::erase(mail_list_, c.id);
+        give_pools(conns_[c.id]);
         conns_[c.id] = RxConn{};
         result(c, true);
         break;
@@ -102,6 +103,14 @@ void RxRole<Q, Io>::take_commands() {
 }
 
 template <typename Q, typename Io>
+void RxRole<Q, Io>::give_pools(RxConn& conn) {
+  for (unsigned i = 0; i < conn.paths.size(); ++i) {
+    conn.paths[i].forget(rings_);
+    if (((conn.mail_paths[i / 64] >> (i % 64)) & 1U) != 0) mail_.give(conn.mail[i]);
+  }
+}
+
+template <typename Q, typename Io>
 bool RxRole<Q, Io>::add_stream(const StreamParams& p) {
   const std::uint32_t slot = stream_slot(p.handle);
   if (slot >= streams_.size() || streams_[slot].used) return false;
@@ -113,7 +122,7 @@ bool RxRole<Q, Io>::add_stream(const StreamParams& p) {
   }
   if (conn.stream_slots[p.own_number] != RxConn::kNoSlot) return false;
   try {  // the one place where a role allocates: a command, not a packet
-    streams_[slot].start(p);
+    streams_[slot].start(p, windows_);
   } catch (const std::bad_alloc&) {
     streams_[slot].release();
     return false;

@@ -34,9 +34,10 @@ struct RxConn {
   std::uint8_t reply_path = 0;                   // path of the last packet
   std::array<std::uint64_t, 4> ack_paths{};      // paths whose block belongs into the next ACK
   std::array<std::uint64_t, 4> mail_paths{};     // paths with unsent mail
-  std::vector<PathAck> mail;                     // newest acknowledgment per path, for TX
-  std::vector<std::uint32_t> stream_slots;       // own number -> slot in the role's stream table
-  std::vector<std::uint32_t> ack_streams;        // slots whose block belongs into the next ACK
+  // Where in the role's pool that is: the newest acknowledgment of the path, for TX.
+  std::vector<std::uint16_t> mail;
+  std::vector<std::uint32_t> stream_slots;  // own number -> slot in the role's stream table
+  std::vector<std::uint32_t> ack_streams;   // slots whose block belongs into the next ACK
   std::uint32_t streams = 0;  // ack_streams has room for all: no allocation per packet
   std::uint32_t held = 0;     // ordered packets held, all streams
   RxConnCounters counters;
@@ -51,19 +52,16 @@ struct RxConn {
     path_counters.resize(p.n_paths);
     peer_source_ports.resize(p.n_paths);
     mail.resize(p.n_paths);
-    for (unsigned i = 0; i < p.n_paths; ++i) {
-      const PathId id{static_cast<std::uint8_t>(i)};
-      paths[i].start(initial_pseq(p.peer_pseq_seed, id));
-      plane_slots[i] = static_cast<std::uint8_t>(i % p.n_planes);
-    }
-    ack_streams.reserve(kMaxAckStreams);
+    for (unsigned i = 0; i < p.n_paths; ++i)
+      paths[i].start(initial_pseq(p.peer_pseq_seed, PathId{static_cast<std::uint8_t>(i)}));
+    plane_slots = plane_slot_table(p.n_planes);
   }
   [[nodiscard]] std::uint32_t slot_of(std::uint16_t number) const {
     return number < stream_slots.size() ? stream_slots[number] : kNoSlot;
   }
   // Index of a path's plane in params.planes: one table look-up instead of a division.
   [[nodiscard]] unsigned plane_slot(std::uint8_t path) const { return plane_slots[path]; }
-  std::array<std::uint8_t, 256> plane_slots{};
+  const std::uint8_t* plane_slots = nullptr;
   std::array<std::uint8_t, kMaxPlanes> plane_ports{};  // local port of each plane
   static void mark(std::array<std::uint64_t, 4>& set, std::uint8_t path) {
     set[path / 64] |= std::uint64_t{1} << (path % 64);

@@ -20,9 +20,11 @@ void RxRole<Q, Io>::on_flush(RxConn& conn, const RxPacket& p) {
     return drop(conn, DropReason::kPathEpoch);
   if (!path.plausible(pseq)) return drop(conn, DropReason::kPathSeq);
   hints_of(conn, f.c.path).data(conn.params.index.v, frame_bytes(p), f.demand, f.c.path);
-  if (e == RxPath::Epoch::kNext) path.begin_epoch(f.c.epoch, pseq, f.floor_delta);
-  path.raise_floor(pseq, f.floor_delta);
-  path.accept(pseq, WireTime{f.c.timestamp}, p.ce, now_);
+  if (e == RxPath::Epoch::kNext) path.begin_epoch(rings_, f.c.epoch, pseq, f.floor_delta);
+  const RxPath::Rings rings = rings_of(conn, f.c.path);
+  path.raise_floor(rings, pseq, f.floor_delta);
+  if (path.accept(rings, pseq, WireTime{f.c.timestamp}, p.ce, now_) == RxPath::Arrival::kUnrecorded)
+    ++counters_.no_path_state;
   ack_alone(conn, f.c.path);
 }
 
@@ -42,10 +44,11 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
   if (!path.plausible(pseq)) return drop(conn, DropReason::kPathSeq);
   hints_of(conn, path_id).data(conn.params.index.v, frame_bytes(p), d.demand, path_id);
   // [MR-4.2.2]: the plausibility of pseq went before.
-  if (e == RxPath::Epoch::kNext) path.begin_epoch(d.c.epoch, pseq, d.floor_delta);
+  if (e == RxPath::Epoch::kNext) path.begin_epoch(rings_, d.c.epoch, pseq, d.floor_delta);
   const bool current =
       e != RxPath::Epoch::kOld;  // old-epoch data is placed, not acknowledged [MR-9.3.4]
-  if (current) path.raise_floor(pseq, d.floor_delta);
+  const RxPath::Rings rings = rings_of(conn, path_id);
+  if (current) path.raise_floor(rings, pseq, d.floor_delta);
 
   const std::uint16_t number = d.stream;
   const std::uint32_t slot = conn.slot_of(number);
@@ -66,10 +69,14 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
         break;
       case RecvStream::Window::kNew:
         // [MR-6.6.1] [MR-4.3.3]
-        if (s->refuses(spn))
+        if (s->refuses(spn)) {
           o = Outcome{DropReason::kStreamClosed, s->fail_reason(), true, 0};
-        else
+        } else if (!s->can_mark(spn)) {
+          ++counters_.no_window;
+          o = retry_later(DropReason::kNoResource, wire::NackReason::kNoResource, 50);
+        } else {
           o = place(conn, *s, p, k);
+        }
         fresh = o.drop == DropReason::kNone;
     }
   }
@@ -95,7 +102,7 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
     owe_stream_block(conn, *s);
   }
   if (!current) return;
-  const auto arrival = path.accept(pseq, WireTime{d.c.timestamp}, p.ce, now_);
+  const auto arrival = path.accept(rings, pseq, WireTime{d.c.timestamp}, p.ce, now_);
   if ((d.c.flags & wire::kFlagAckReq) != 0) {
     return ack_alone(conn, path_id);
   }
@@ -104,10 +111,26 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
   account(conn, path_id, arrival, p.ce);
 }
 
+// Quiet paths give their rings back: a few looks each time.
+template <typename Q, typename Io>
+void RxRole<Q, Io>::sweep_rings() {
+  constexpr std::uint32_t kLooks = 64;
+  if (now_ < ring_check_) return;
+  ring_check_ = now_ + kMillisecond;
+  for (std::uint32_t k = 0; k < std::min(kLooks, rings_.touched()); ++k) {
+    if (next_ring_ >= rings_.touched()) next_ring_ = 0;
+    const std::uint32_t owner = rings_.owner(next_ring_++);
+    if (owner == RxRingPool::kFree) continue;
+    RxPath& path = conns_[owner / kMaxPaths].paths[owner % kMaxPaths];
+    if (now_ - path.newest_at() >= kRingIdle) path.forget(rings_);
+  }
+}
+
 template <typename Q, typename Io>
 void RxRole<Q, Io>::account(RxConn& conn, std::uint8_t path, RxPath::Arrival a, bool ce) {
   RxConn::mark(conn.ack_paths, path);
   ++conn.pending;
+  if (a == RxPath::Arrival::kUnrecorded) ++counters_.no_path_state;
   conn.urgent |= a == RxPath::Arrival::kGap || ce != conn.last_ce;
   conn.last_ce = ce;
   owe_ack(conn);

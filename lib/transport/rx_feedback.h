@@ -1,6 +1,7 @@
 // RX role: what the peer says about our transmissions, parsed and handed to TX. State coalesces:
 // per path and per stream only the newest acknowledgment is kept while the ring to TX is full,
-// so a slow TX role costs no memory and loses nothing. A NACK may be lost: it comes again.
+// in a bounded pool, so a slow TX role costs no memory and loses nothing that is not said again. A
+// NACK may be lost: it comes again.
 #pragma once
 
 #include "transport/rx_role.h"
@@ -60,14 +61,22 @@ void RxRole<Q, Io>::on_ack(RxConn& conn, const RxPacket& p) {
     n.rejects = b.rejects;
     n.ce_packets = b.ce_packets;
     n.received_packets = b.received_packets;
-    PathAck& mail = conn.mail[b.path];
     const bool waiting = (conn.mail_paths[b.path / 64] >> (b.path % 64)) & 1U;
+    if (!waiting) {
+      const std::uint32_t slot = mail_.take();
+      if (slot == kNil) {  // as if the network had lost it: the next ACK says it again
+        drop(conn, DropReason::kTxQueueFull);
+        continue;
+      }
+      conn.mail[b.path] = static_cast<std::uint16_t>(slot);
+      RxConn::mark(conn.mail_paths, b.path);
+    }
+    PathAck& mail = mail_[conn.mail[b.path]];
     // Among ACKs that wait, the one that saw more packets is the newer, whatever order they came
     // in.
     if (waiting && static_cast<std::int32_t>(n.received_packets - mail.received_packets) < 0)
       continue;
     mail = n;
-    RxConn::mark(conn.mail_paths, b.path);
   }
   for (unsigned i = 0; i < a.n_streams; ++i) {
     on_stream_block(conn, *reinterpret_cast<const wire::AckStream*>(at));
@@ -159,11 +168,12 @@ void RxRole<Q, Io>::deliver_mail() {
         e.kind = RxToTxKind::kPathAck;
         e.path = path;
         name(e, conn);
-        e.ack = conn.mail[path];
+        e.ack = mail_[conn.mail[path]];
         if (!q_.rx_to_tx.push(e)) {
           left = true;
           break;
         }
+        mail_.give(conn.mail[path]);
         conn.mail_paths[w] &= conn.mail_paths[w] - 1;
       }
     }

@@ -17,6 +17,7 @@
 //   void place(uint8_t* to, const uint8_t* from, n)      the one copy of the receive path
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -25,6 +26,7 @@
 #include "transport/completion_queue.h"
 #include "transport/config.h"
 #include "transport/events.h"
+#include "transport/fixed_pool.h"
 #include "transport/memory_table.h"
 #include "transport/rate_hints.h"
 #include "transport/recv_stream.h"
@@ -52,22 +54,33 @@ struct RxCounters {
   std::uint64_t packets = 0, data_packets = 0, data_bytes = 0, placed_bytes = 0;
   std::uint64_t acks_sent = 0, nacks_sent = 0, out_of_order = 0, held = 0;
   std::uint64_t bad_submissions = 0;  // work requests naming a foreign or unknown stream
+  std::uint64_t no_window = 0;        // a packet out of order, and no window to record it in
+  std::uint64_t no_path_state = 0;    // a packet beyond a hole, and no ring to record it in
+};
+
+struct RxLimits {
+  std::uint32_t hold_buffers = 512;  // ordered packets, per group; quota per connection besides
+  std::uint32_t rings = 1U << 16;    // paths with something missing, 72 bytes each
+  std::uint32_t windows = 1U << 15;  // streams with packets out of order, spn_window bits each
+  std::uint32_t mail = 1U << 14;     // paths whose acknowledgment waits for TX; below 2^16
 };
 
 template <typename Queues, typename Io>
 class RxRole {
  public:
-  RxRole(const TransportConfig& config, Queues& queues, Io& io,
-         std::uint32_t hold_buffers = kHoldBuffers)
+  RxRole(const TransportConfig& config, Queues& queues, Io& io, const RxLimits& limits = {})
       : config_(config),
         q_(queues),
         io_(io),
         memory_(config.max_regions),
         cqs_(config.max_cqs),
         conns_(config.max_connections),
+        windows_(std::min(limits.windows, config.max_streams), config.spn_window),
         streams_(config.max_streams),
-        hold_space_(std::size_t{hold_buffers} * config.payload_mtu) {
-    for (std::uint32_t i = hold_buffers; i-- > 0;) hold_free_.push_back(i);
+        hold_space_(std::size_t{limits.hold_buffers} * config.payload_mtu),
+        rings_(std::min(limits.rings, config.max_connections * kMaxPaths)),
+        mail_(std::min({limits.mail, config.max_connections * kMaxPaths, kMaxMail})) {
+    for (std::uint32_t i = limits.hold_buffers; i-- > 0;) hold_free_.push_back(i);
     for (std::uint8_t i = 0; i < kMaxPlanes; ++i)
       set_port(PlaneId{i}, PlaneId{i}, config.line_rate);
     ack_list_.reserve(config.max_connections);
@@ -96,9 +109,16 @@ class RxRole {
     refresh_hints();
     send_acks(leaving);
     deliver_mail();
+    if (rings_.used() != 0) sweep_rings();
     note_pressure(queue_empty);
     cqs_.flush();
   }
+
+  // Paths that remember holes, acknowledgments that wait for TX: none of it is an idle
+  // connection's.
+  [[nodiscard]] std::uint32_t rings_used() const { return rings_.used(); }
+  [[nodiscard]] std::uint32_t windows_used() const { return windows_.used(); }
+  [[nodiscard]] std::uint32_t mail_used() const { return mail_.used(); }
 
   // After end_burst(): when an acknowledgment has waited long enough; kNever: none is owed.
   [[nodiscard]] Nanos ack_wake() const { return ack_wake_; }
@@ -115,8 +135,11 @@ class RxRole {
                                                                                      : nullptr;
   }
 
-  static constexpr std::uint32_t kHoldBuffers = 512;  // per group; quota per connection besides
-  static constexpr std::uint32_t kMaxAckPaths = 16;   // blocks per ACK packet
+  static constexpr std::uint32_t kMaxAckPaths = 16;  // blocks per ACK packet
+  static constexpr std::uint32_t kMaxPaths = 256;    // of a connection
+  static constexpr std::uint32_t kMaxMail = UINT16_MAX;
+  static constexpr Nanos kRingIdle =
+      kSecond;  // a path that was quiet for as long forgets its holes
   static constexpr std::uint32_t kControlReserve =
       32;  // rx_to_control slots that packets leave free
 
@@ -227,6 +250,11 @@ class RxRole {
       drop(conn, DropReason::kTxQueueFull);
   }
   void deliver_mail();
+  RxPath::Rings rings_of(const RxConn& conn, std::uint8_t path) {
+    return {rings_, conn.params.index.v * kMaxPaths + path};
+  }
+  void sweep_rings();
+  void give_pools(RxConn& conn);
   void name(RxToTx& e, const RxConn& conn) const {
     e.conn = conn.params.index;
     e.generation = static_cast<std::uint8_t>(conn.params.own_dcid);
@@ -247,10 +275,15 @@ class RxRole {
   MemoryTable memory_;
   CompletionQueues cqs_;
   std::vector<RxConn> conns_;
+  WindowPool windows_;  // before the streams that hold some
   std::vector<RecvStream> streams_;
   std::vector<ClientParams> clients_;
   std::vector<std::uint8_t> hold_space_;
   std::vector<std::uint32_t> hold_free_;
+  RxRingPool rings_;
+  FixedPool<PathAck> mail_;
+  std::uint32_t next_ring_ = 0;
+  Nanos ring_check_ = 0;
   std::vector<std::uint32_t> ack_list_, mail_list_, stream_mail_;
   std::array<PortHints, kMaxPlanes> hints_;  // by local port
   std::uint32_t hinted_ports_ = 0;           // bit set: those that had a connection

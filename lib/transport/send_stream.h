@@ -8,12 +8,11 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <vector>
 
-#include "base/bitmap.h"
 #include "base/serial.h"
 #include "transport/events.h"
 #include "transport/params.h"
+#include "transport/window_pool.h"
 #include "wire/packet.h"
 
 namespace metaroce {
@@ -48,13 +47,11 @@ struct StandingNack {
 
 class SendStream {
  public:
-  void start(const StreamParams& p) {
+  // At most the pool's windows are used of what the peer accepts.
+  void start(const StreamParams& p, WindowPool& pool) {
     params = p;
-    std::uint32_t depth = 1;
-    while (depth < p.send_depth) depth *= 2;
-    ring_.assign(depth, kNil);
-    bits_.assign(std::max<std::uint32_t>(64, p.send_window) / 64, 0);
-    acked_ = SeqWindow(bits_);
+    ring_.start(p.send_depth);
+    acked_.start(pool, p.send_window);
     cum_ = next_ = end_ = peer_cum_ = p.own_initial_spn;
     limit_ = p.peer_rqn_limit;
     head_ = cursor_ = tail_ = 0;
@@ -69,8 +66,8 @@ class SendStream {
     msn_ = 0;
   }
   void release() {
-    ring_ = {};
-    bits_ = {};
+    ring_.release();
+    acked_.give(false);
     used = false;
   }
 
@@ -79,8 +76,11 @@ class SendStream {
   // the cumulative point are bounded too: serial numbers compare below 2^31 only.
   static constexpr std::int32_t kMaxAhead = 1 << 30;
   [[nodiscard]] bool has_room() const {
-    return tail_ - head_ < ring_.size() && end_ - cum_ < kMaxAhead;
+    return tail_ - head_ < ring_.depth() && end_ - cum_ < kMaxAhead;
   }
+  // Before push(): false when memory for it is short. A window is held from here until everything
+  // is acknowledged.
+  bool make_room() { return acked_.take() && ring_.make_room(head_, tail_); }
   [[nodiscard]] bool idle() const { return head_ == tail_; }
   [[nodiscard]] std::uint32_t outstanding() const { return tail_ - head_; }
   void push(std::uint32_t slot, WorkState& w, std::uint32_t mtu) {
@@ -95,27 +95,28 @@ class SendStream {
     }
     end_ = end_ + w.packets;
     backlog += w.length;
-    ring_[tail_++ & mask()] = slot;
+    ring_[tail_++] = slot;
   }
-  [[nodiscard]] std::uint32_t oldest() const { return idle() ? kNil : ring_[head_ & mask()]; }
+  [[nodiscard]] std::uint32_t oldest() const { return idle() ? kNil : ring_[head_]; }
   void pop_oldest() {
     ++head_;
     if (static_cast<std::int32_t>(cursor_ - head_) < 0) cursor_ = head_;
+    if (idle() && cum_ == end_) acked_.give(true);
   }
   // Request that holds `spn`, by binary search; kNil when it is not outstanding.
   template <typename Pool>
   [[nodiscard]] std::uint32_t find(StreamSeq spn, const Pool& pool) const {
     std::uint32_t lo = head_, n = tail_ - head_;
     while (n > 0) {
-      const std::uint32_t half = n / 2, slot = ring_[(lo + half) & mask()];
+      const std::uint32_t half = n / 2, slot = ring_[lo + half];
       if (pool[slot].end() <= spn) {
         lo += half + 1;
         n -= half + 1;
       } else
         n = half;
     }
-    if (lo == tail_ || pool[ring_[lo & mask()]].first > spn) return kNil;
-    return ring_[lo & mask()];
+    if (lo == tail_ || pool[ring_[lo]].first > spn) return kNil;
+    return ring_[lo];
   }
 
   // ---- next new packet
@@ -123,10 +124,10 @@ class SendStream {
   [[nodiscard]] bool has_unsent() const { return next_ < end_; }
   [[nodiscard]] StreamSeq next_spn() const { return next_; }
   [[nodiscard]] StreamSeq end_spn() const { return end_; }
-  [[nodiscard]] std::uint32_t current() const { return ring_[cursor_ & mask()]; }
+  [[nodiscard]] std::uint32_t current() const { return ring_[cursor_]; }
   [[nodiscard]] bool window_open() const {
-    return static_cast<std::uint32_t>(next_ - serial_max(cum_, peer_cum_)) < acked_.bits() &&
-           static_cast<std::uint32_t>(next_ - cum_) < acked_.bits();
+    return static_cast<std::uint32_t>(next_ - serial_max(cum_, peer_cum_)) < acked_.size() &&
+           static_cast<std::uint32_t>(next_ - cum_) < acked_.size();
   }
   [[nodiscard]] bool credit_for(const WorkState& w) const {
     return !w.consumes_receive() || w.rqn < limit_;
@@ -143,10 +144,11 @@ class SendStream {
   [[nodiscard]] StreamSeq cum() const { return cum_; }
   [[nodiscard]] bool is_acked(StreamSeq spn) const {
     if (spn < cum_ || spn < peer_cum_) return true;
-    return static_cast<std::uint32_t>(spn - cum_) < acked_.bits() && acked_.test(spn.v);
+    return acked_.present() && static_cast<std::uint32_t>(spn - cum_) < acked_.size() &&
+           acked_.test(spn.v);
   }
   void on_acked(StreamSeq spn) {
-    if (spn < cum_) return;
+    if (spn < cum_ || !acked_.present()) return;
     acked_.set(spn.v);
     if (spn == cum_) cum_ = cum_ + acked_.take_run(cum_.v);
   }
@@ -194,10 +196,8 @@ class SendStream {
   Nanos probe_at = 0, probe_wait = 0;
 
  private:
-  [[nodiscard]] std::uint32_t mask() const { return static_cast<std::uint32_t>(ring_.size()) - 1; }
-  std::vector<std::uint32_t> ring_;
-  std::vector<std::uint64_t> bits_;
-  SeqWindow acked_;
+  GrowingRing<std::uint32_t> ring_;
+  PooledWindow acked_;
   StreamSeq cum_, next_, end_, peer_cum_;
   RecvNumber limit_, next_rqn_;
   std::uint32_t head_ = 0, cursor_ = 0, tail_ = 0, msn_ = 0;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/units.h"
@@ -19,11 +20,13 @@ class TimerWheel {
   static constexpr unsigned kTickShift = 11;
   static constexpr std::uint32_t kSlots = 8192;
 
-  explicit TimerWheel(std::uint32_t ids) : entries_(ids), heads_(kSlots, kNil) {}
+  explicit TimerWheel(std::uint32_t ids)
+      : entries_(std::make_unique_for_overwrite<Entry[]>(ids)), heads_(kSlots, kNil), ids_(ids) {}
 
   // Replaces the deadline of `id`; kNever cancels. False: no such id.
   bool arm(std::uint32_t id, Nanos deadline, Nanos now) {
-    if (id >= entries_.size()) return false;
+    if (id >= ids_) return false;
+    while (touched_ <= id) entries_[touched_++].slot = kNil;
     unlink(id);
     if (deadline == kNever) return true;
     if (!started_) {
@@ -67,8 +70,8 @@ class TimerWheel {
 
  private:
   struct Entry {
-    Nanos deadline = 0;
-    std::uint32_t next = kNil, prev = kNil, slot = kNil;
+    Nanos deadline;
+    std::uint32_t next, prev, slot;  // slot kNil: not armed, the rest holds anything
   };
   static std::int64_t tick(Nanos t) { return t >> kTickShift; }
   void link(std::uint32_t id, std::uint32_t slot) {
@@ -91,10 +94,11 @@ class TimerWheel {
     --armed_;
   }
 
-  std::vector<Entry> entries_;
+  // Not touched before an identifier is used: low ones are used first.
+  std::unique_ptr<Entry[]> entries_;
   std::vector<std::uint32_t> heads_;
   std::int64_t cursor_ = 0;
-  std::uint32_t armed_ = 0;
+  std::uint32_t armed_ = 0, ids_, touched_ = 0;
   bool started_ = false;
 };
 

@@ -21,13 +21,16 @@ void TxRole<Q, Io, Cc>::start_paths(Conn& c) {
   const std::uint32_t n = c.start_paths = c.active_paths = c.active.paths;
   std::vector<typename Cc::Path> windows(n);
   Cc::start(c.cc, windows.data(), n, config_, p.payload_mtu, p.handshake_rtt, p.line_rate);
-  for (unsigned i = 0; i < n; ++i) c.paths[i].cc = windows[i];
+  for (unsigned i = 0; i < n; ++i) {
+    c.rest[i].window = static_cast<std::uint32_t>(windows[i].window);
+    c.rest[i].early = windows[i].early;
+  }
 }
 
 // Paths of the set that were never proven are asked now. [MR-9.1.7]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::verify_active(Conn& c) {
-  if (!c.open) return;
+  if (!c.open || c.rests()) return;
   for (unsigned i = 0; i < c.active_paths; ++i) {
     const PathHealth& h = c.paths[i].health;
     if (h.state == PathState::kNew && h.next == kNever && c.planes[c.plane_slots[i]].up())

@@ -37,7 +37,8 @@ void TxRole<Q, Io, Cc>::take_commands() {
   }
 }
 
-// Removals that wait for a port to let go of the last buffer. They stand aside: a port that takes
+// Removals that wait for a port to let go of the last buffer, and what waits for the state of
+// paths. They stand aside: a port that takes
 // nothing (its peer sleeps) must not hold up the commands of everybody else.
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::finish_removals() {
@@ -86,7 +87,7 @@ bool TxRole<Q, Io, Cc>::run_command(const Command& c) {
       if (conn != nullptr) {
         conn->open = true;
         conn->last_ack = now_;
-        verify_active(*conn);
+        if (!unproven(*conn) || wake(*conn)) verify_active(*conn);
         list_conn(*conn);
       }
       result(c, conn != nullptr);
@@ -118,7 +119,8 @@ bool TxRole<Q, Io, Cc>::run_command(const Command& c) {
       result(c, s != nullptr);
       return true;
     case CommandKind::kChangePort: {
-      const bool ok = conn != nullptr && c.path < conn->paths.size();
+      const bool ok = conn != nullptr && c.path < conn->rest.size();
+      if (ok && !wake(*conn)) return false;  // again when there is room
       if (ok) start_port_change(*conn, c.path, c.port);
       result(c, ok);
       return true;
@@ -130,7 +132,10 @@ bool TxRole<Q, Io, Cc>::run_command(const Command& c) {
       }
       return true;
     case CommandKind::kPortState:
-      if (conn != nullptr && !conn->failed) on_port_state(*conn, c);
+      if (conn != nullptr && !conn->failed) {
+        if (!wake(*conn)) return false;  // again when there is room
+        on_port_state(*conn, c);
+      }
       result(c, conn != nullptr);
       return true;
   }
@@ -147,22 +152,18 @@ bool TxRole<Q, Io, Cc>::add_conn(const ConnParams& p) {
   c = Conn{};
   c.used = true;
   c.params = p;
-  c.paths.resize(p.n_paths);
+  c.rest.resize(p.n_paths);
+  c.plane_slots = plane_slot_table(p.n_planes);
   c.planes.resize(p.n_planes);
   start_paths(c);
   start_pacing(c);
   for (unsigned i = 0; i < p.n_paths; ++i) {
-    Path& path = c.paths[i];
+    PathRest& path = c.rest[i];
     const auto id = static_cast<std::uint8_t>(i);
-    if (p.verified) path.health.state = PathState::kActive;
+    path.state = static_cast<std::uint8_t>(p.verified ? PathState::kActive : PathState::kNew) & 7;
     // [MR-2.1.3] [MR-9.1.4]
-    path.seq.floor = path.seq.next = initial_pseq(p.own_pseq_seed, PathId{id});
-    path.highest_acked = path.seq.next - 1;
-    path.cc.round_end = path.seq.next;
-    // [MR-9.1.1]
-    c.plane_slots[i] = static_cast<std::uint8_t>(i % p.n_planes);
+    path.next = initial_pseq(p.own_pseq_seed, PathId{id});
     path.source_port = draw_port(c, id);
-    update_open(c, id);
   }
   c.tokens_at = now_;
   live_conns_.push_back(p.index.v);
@@ -174,6 +175,11 @@ void TxRole<Q, Io, Cc>::remove_conn(std::uint32_t index) {
   Conn& c = conns_[index];
   for (auto& p : c.paths)
     if (p.block != kNil) blocks_.give(p.block);
+  if (!c.rests()) {
+    std::erase_if(unarmed_, [&](std::uint32_t id) { return (id ^ c.timers) >> path_shift_ == 0; });
+    owners_[c.timers >> path_shift_] = kNil;
+    paths_.give(c.paths.data());
+  }
   for (std::uint32_t n = c.resend_head; n != kNil;) {
     const std::uint32_t next = nodes_[n].next;
     nodes_.give(n);
@@ -189,7 +195,6 @@ void TxRole<Q, Io, Cc>::remove_conn(std::uint32_t index) {
     }
   }
   std::erase(live_conns_, index);
-  std::erase_if(unarmed_, [&](std::uint32_t id) { return (id >> path_shift_) == index; });
   io_.uninstall(ConnIndex{index});
   c = Conn{};
 }
@@ -206,7 +211,7 @@ bool TxRole<Q, Io, Cc>::add_stream(const StreamParams& p) {
   if (p.own_number >= c.stream_slots.size()) c.stream_slots.resize(p.own_number + 1U, kNil);
   if (c.stream_slots[p.own_number] != kNil) return false;
   try {  // the one place where a role allocates: a command, not a packet
-    streams_[slot].start(p);
+    streams_[slot].start(p, windows_);
   } catch (const std::bad_alloc&) {
     streams_[slot].release();
     return false;

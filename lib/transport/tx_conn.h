@@ -12,6 +12,7 @@
 
 #include "transport/active_set.h"
 #include "transport/events.h"
+#include "transport/fixed_pool.h"
 #include "transport/loss_recovery.h"
 #include "transport/params.h"
 #include "transport/path_health.h"
@@ -46,34 +47,77 @@ struct ResendNode {
 static_assert(sizeof(ResendNode) == 16);
 
 struct TxPathCounters {
-  std::uint64_t packets = 0, bytes = 0, resent = 0, lost = 0, spurious = 0, flushes = 0,
-                timeouts = 0;
+  std::uint64_t packets = 0, bytes = 0, resent = 0, lost = 0, spurious = 0;
 };
 
+// A path while its connection is at work: from a pool of the role. Hot first.
 template <typename Cc>
 struct TxPath {
   PathWindow seq;
   Bytes inflight = 0;
-  typename Cc::Path cc;
   std::uint32_t block = kNil;  // in the pool of TxBlock while anything is unresolved
   std::uint32_t data_unresolved = 0;
+  Nanos last_progress = 0;   // an ACK resolved something, or the first send after idle
+  Nanos armed_at = kNever;   // deadline that the timer role holds
+  Nanos gap_since = kNever;  // oldest gap that is not yet lost
+  typename Cc::Path cc;
   RttEstimator rtt;
   PathLowestRtt lowest_rtt;  // [MR-8.4.17]
   PathSeq highest_acked;     // highest number that the peer reported
-  Nanos last_progress = 0;   // an ACK resolved something, or the first send after idle
-  Nanos gap_since = kNever;  // oldest gap that is not yet lost
-  Nanos armed_at = kNever;   // deadline that the timer role holds
-  DupThreshold dup;
-  std::uint16_t peer_late = 0;
   std::uint32_t peer_ce = 0, peer_received = 0;
-  std::uint16_t source_port = 0;
+  std::uint16_t peer_late = 0;
   std::uint16_t wanted_port = 0;  // after the drain
   std::uint8_t epoch = 0;
   bool epoch_confirmed = true;  // the peer acknowledged something in it
   bool draining = false;        // a port change waits for the path to empty
   bool dirty = false;           // the last transmission was data: a loss would not show
+  DupThreshold dup;
   PathHealth health;
   Bytes window_before = 0;  // before its silence began
+};
+
+// What is kept of a path always: its port, its statistics, and, while the connection rests, what
+// it needs to go on.
+struct PathRest {
+  TxPathCounters counters;
+  std::uint32_t timeouts = 0;
+  PathSeq next;
+  RttEstimator rtt;
+  PathLowestRtt lowest_rtt;
+  std::uint32_t window = 0, regrow_to = 0;
+  std::uint32_t peer_ce = 0, peer_received = 0;
+  std::uint16_t peer_late = 0;
+  std::uint16_t source_port = 0;
+  std::uint8_t epoch = 0, early = 0, dup = 1;
+  std::uint8_t state : 3 = 0, fault : 2 = 0, epoch_confirmed : 1 = 1;
+};
+static_assert(sizeof(PathRest) <= 88, "times connections, times paths");
+
+// The paths of a connection at work; none of one that rests.
+template <typename Path>
+class PathArray {
+ public:
+  PathArray() = default;
+  PathArray(Path* p, std::size_t n) : p_(p), n_(n) {}
+  [[nodiscard]] std::size_t size() const { return n_; }
+  Path& operator[](std::size_t i) { return p_[i]; }
+  const Path& operator[](std::size_t i) const { return p_[i]; }
+  Path* begin() { return p_; }
+  Path* end() { return p_ + n_; }
+  [[nodiscard]] const Path* begin() const { return p_; }
+  [[nodiscard]] const Path* end() const { return p_ + n_; }
+  [[nodiscard]] const Path* data() const { return p_; }
+
+ private:
+  Path* p_ = nullptr;
+  std::size_t n_ = 0;
+};
+
+// One path for reports and tests, whether its connection rests or not.
+template <typename Cc>
+struct TxPathView : TxPath<Cc> {
+  std::uint16_t source_port = 0;
+  std::uint32_t timeouts = 0;
   TxPathCounters counters;
 };
 
@@ -82,8 +126,10 @@ struct TxConn {
   bool used = false, open = false, failed = false;
   bool listed = false;  // in the role's list of connections that may send
   ConnParams params;
-  std::vector<TxPath<Cc>> paths;
-  std::array<std::uint8_t, 256> plane_slots{};
+  PathArray<TxPath<Cc>> paths;  // empty: the connection rests
+  std::uint32_t timers = 0;     // at work: identifier of the first path's
+  std::vector<PathRest> rest;   // of each path
+  const std::uint8_t* plane_slots = nullptr;
   std::array<std::uint64_t, 4> open_paths{};  // room in window and sequence
   std::array<std::uint64_t, 4> skip_paths{};  // those that sit out a rotation: cc.skip
   std::vector<PlaneHealth> planes;            // by index in params.planes
@@ -133,6 +179,7 @@ struct TxConn {
   std::uint64_t acked_bytes = 0, resent = 0, lost = 0, spurious = 0, packets = 0;
 
   static constexpr Bytes kNoHintWindow = INT64_MAX;
+  [[nodiscard]] bool rests() const { return paths.size() == 0; }
   [[nodiscard]] bool path_open(std::uint8_t p) const {
     return ((open_paths[p / 64] >> (p % 64)) & 1U) != 0;
   }
@@ -159,52 +206,6 @@ struct TxConn {
     const std::uint64_t bit = std::uint64_t{1} << (p % 64);
     open_paths[p / 64] = on ? open_paths[p / 64] | bit : open_paths[p / 64] & ~bit;
   }
-};
-
-// Fixed set of objects with a free list: allocated at start, bounded, O(1). Memory is not touched
-// before it is taken, so a pool may be as large as the worst case; what take() gives holds
-// anything.
-template <typename T>
-class FixedPool {
-  static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>);
-  static_assert(alignof(T) <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
-
- public:
-  explicit FixedPool(std::uint32_t n)
-      : memory_(std::make_unique_for_overwrite<std::byte[]>(n * sizeof(T))),
-        next_(std::make_unique_for_overwrite<std::uint32_t[]>(n)),
-        items_(reinterpret_cast<T*>(memory_.get())),
-        size_(n) {}
-  [[nodiscard]] std::uint32_t take() {
-    std::uint32_t i = free_;
-    if (i != kNil) {
-      free_ = next_[i];
-    } else if (fresh_ < size_) {
-      i = fresh_++;
-    } else {
-      return kNil;
-    }
-    ++used_;
-    return i;
-  }
-  void give(std::uint32_t i) {
-    next_[i] = free_;
-    free_ = i;
-    --used_;
-  }
-  T& operator[](std::uint32_t i) { return items_[i]; }
-  const T& operator[](std::uint32_t i) const { return items_[i]; }
-  [[nodiscard]] std::uint32_t used() const { return used_; }
-  [[nodiscard]] std::uint32_t size() const { return size_; }
-  // Those in [0, touched()) were taken once at least: what lies behind is not initialised.
-  [[nodiscard]] std::uint32_t touched() const { return fresh_; }
-
- private:
-  std::unique_ptr<std::byte[]> memory_;
-  std::unique_ptr<std::uint32_t[]> next_;
-  T* items_;
-  std::uint32_t size_, fresh_ = 0;  // taken once, so far
-  std::uint32_t free_ = kNil, used_ = 0;
 };
 
 }  // namespace metaroce

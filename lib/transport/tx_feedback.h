@@ -12,8 +12,9 @@ void TxRole<Q, Io, Cc>::take_feedback() {
     if (e.conn.v >= conns_.size() || !conns_[e.conn.v].used || conns_[e.conn.v].failed) continue;
     Conn& c = conns_[e.conn.v];
     // Said of a connection that had this index before: nothing of it fits, not even the path.
-    if (e.generation != static_cast<std::uint8_t>(c.params.own_dcid) || e.path >= c.paths.size())
+    if (e.generation != static_cast<std::uint8_t>(c.params.own_dcid) || e.path >= c.rest.size())
       continue;
+    if (c.rests() && !concerns_resting(c, e)) continue;
     switch (e.kind) {
       case RxToTxKind::kPathAck:
         note_hint(c, e.ack, e.received_at);
@@ -30,6 +31,25 @@ void TxRole<Q, Io, Cc>::take_feedback() {
         break;
     }
   }
+}
+
+// Something about a path of a connection that rests, hence has nothing unresolved. True: it is
+// awake now, or need not be.
+template <typename Q, typename Io, typename Cc>
+bool TxRole<Q, Io, Cc>::concerns_resting(Conn& c, const RxToTx& e) {
+  switch (e.kind) {
+    case RxToTxKind::kPathAck:
+      return wake(c);
+    case RxToTxKind::kStreamAck:
+      return true;
+    case RxToTxKind::kNack:
+      counters_.drops.add(DropReason::kNackUnknown);
+      return false;
+    case RxToTxKind::kProbeReply:
+      on_reply_at_rest(c, e.probe);
+      return false;
+  }
+  return false;
 }
 
 // Any believable word about a path shows that route and peer live.
@@ -70,7 +90,7 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
   if (late != 0 && late < 0x8000) {
     p.peer_late = a.late;
     p.dup.late_seen(now_);
-    p.counters.spurious += late;
+    c.rest[path].counters.spurious += late;
     c.spurious += late;
     counters_.spurious_packets += late;
   }
@@ -264,10 +284,9 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::take_timers() {
   TimerFired t;
   for (unsigned n = 0; n < 64 && q_.timer_to_tx.pop(t); ++n) {
-    const std::uint32_t index = t.id >> path_shift_;
+    const std::uint32_t index = owners_[t.id >> path_shift_];
     const auto path = static_cast<std::uint8_t>(t.id & ((1U << path_shift_) - 1));
-    if (index >= conns_.size() || !conns_[index].used || path >= conns_[index].paths.size())
-      continue;
+    if (index == kNil || path >= conns_[index].paths.size()) continue;  // it rests
     Conn& c = conns_[index];
     c.paths[path].armed_at = kNever;
     if (!c.failed) on_timer(c, path);
@@ -276,7 +295,7 @@ void TxRole<Q, Io, Cc>::take_timers() {
     const std::uint32_t id = unarmed_[i];
     unarmed_[i] = unarmed_.back();
     unarmed_.pop_back();
-    Conn& c = conns_[id >> path_shift_];
+    Conn& c = conns_[owners_[id >> path_shift_]];
     const auto path = static_cast<std::uint8_t>(id & ((1U << path_shift_) - 1));
     c.paths[path].armed_at = kNever;
     arm(c, path);
@@ -325,7 +344,7 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];
   ++counters_.timeouts;
-  ++p.counters.timeouts;
+  ++c.rest[path].timeouts;
   if (plane_is_silent(c, path)) return lose_plane(c, c.plane_slots[path]);
   // One step per silence that was waited for, not one for each path that waited. [MR-7.5.2]
   // [MR-7.5.6]

@@ -126,13 +126,13 @@ std::uint16_t TxRole<Q, Io, Cc>::draw_port(Conn& c, std::uint8_t path) {
   const std::uint32_t span = config_.source_port_max - config_.source_port_min + 1U;
   c.params.entropy_seed = mix64(c.params.entropy_seed + path);
   auto offset = static_cast<std::uint32_t>(((c.params.entropy_seed >> 32) * span) >> 32);
-  const std::size_t planes = c.params.n_planes, n = c.paths.size();
+  const std::size_t planes = c.params.n_planes, n = c.rest.size();
   for (std::uint32_t tries = 0; tries < std::min<std::uint32_t>(span, 256); ++tries) {
     const auto port = static_cast<std::uint16_t>(config_.source_port_min + offset);
     bool taken = false;
     for (std::size_t i = c.plane_slots[path]; i < n && !taken; i += planes) {
-      const Path& p = c.paths[i];
-      taken = p.source_port == port || (p.draining && p.wanted_port == port);
+      taken = c.rest[i].source_port == port ||
+              (!c.rests() && c.paths[i].draining && c.paths[i].wanted_port == port);
     }
     if (!taken) return port;
     offset = offset + 1 == span ? 0 : offset + 1;
@@ -149,7 +149,7 @@ void TxRole<Q, Io, Cc>::change_port(Conn& c, std::uint8_t path, std::uint16_t po
   Path& p = c.paths[path];
   p.seq.unresolved.clear();
   p.seq.floor = p.seq.next;
-  p.source_port = port;
+  c.rest[path].source_port = port;
   if (p.epoch_confirmed) {
     ++p.epoch;
     ++counters_.epoch_changes;
@@ -181,12 +181,13 @@ void TxRole<Q, Io, Cc>::try_port_change(Conn& c, std::uint8_t path) {
 // Keepalives and questions for credit: each time on the next path that may work. [MR-9.2.5]
 template <typename Q, typename Io, typename Cc>
 std::uint8_t TxRole<Q, Io, Cc>::next_question_path(const Conn& c) const {
-  const auto n = static_cast<unsigned>(c.paths.size());
+  const auto n = static_cast<unsigned>(c.rest.size());
   unsigned at = c.current_path;
   for (unsigned tries = 0; tries < n; ++tries) {
     at = at + 1 >= n ? 0 : at + 1;
-    const PathHealth& h = c.paths[at].health;
-    if (!h.asks() && c.planes[c.plane_slots[at]].up()) return static_cast<std::uint8_t>(at);
+    const bool asks = c.rests() ? c.rest[at].state != static_cast<std::uint8_t>(PathState::kActive)
+                                : c.paths[at].health.asks();
+    if (!asks && c.planes[c.plane_slots[at]].up()) return static_cast<std::uint8_t>(at);
   }
   return static_cast<std::uint8_t>(c.current_path + 1U >= n ? 0 : c.current_path + 1U);
 }

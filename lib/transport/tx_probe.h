@@ -55,7 +55,6 @@ bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path) {
   blocks_[p.block][pseq.v & 255] = TxRecord{0, {}, to_wire_time(now_).v, 0, 0, false};
   p.dirty = false;         // [MR-7.6.4]
   p.last_progress = now_;  // its answer is waited for
-  ++p.counters.flushes;
   ++counters_.flushes;
   update_open(c, path);
   return true;
@@ -74,12 +73,12 @@ bool TxRole<Q, Io, Cc>::send_probe(Conn& c, std::uint8_t path, std::uint16_t str
   q.c.set(wire::Type::kProbe);
   q.c.flags = c.params.crc ? wire::kFlagCrc : 0;
   q.c.path = path;
-  q.c.epoch = c.paths[path].epoch;
+  q.c.epoch = c.rests() ? c.rest[path].epoch : c.paths[path].epoch;
   q.c.dcid = c.params.peer_dcid;
   q.c.timestamp = to_wire_time(now_).v;
   q.nonce = nonce;
   q.kind = static_cast<std::uint8_t>(kind);
-  q.state = static_cast<std::uint8_t>(c.paths[path].health.state);
+  q.state = c.rests() ? c.rest[path].state : static_cast<std::uint8_t>(c.paths[path].health.state);
   q.stream = stream;
   std::memcpy(out, &q, sizeof q);
   // [MR-3.8.4] As long as the longest DATA packet, and paced like one.

@@ -32,7 +32,7 @@ bool TxRole<Q, Io, Cc>::resolve(Conn& c, std::uint8_t path, unsigned bit, Lost h
     ++counters_.rejected_packets;
     return true;
   }
-  ++p.counters.lost;
+  ++c.rest[path].counters.lost;
   ++c.lost;
   ++counters_.lost_packets;
   // [MR-8.3.7]
@@ -126,7 +126,7 @@ void TxRole<Q, Io, Cc>::wake_blocked() {
       return false;
     }
     if (!s.failing && s.has_unsent() && !s.credit_for(work_[s.current()])) {
-      if (now_ >= s.probe_at) {
+      if (now_ >= s.probe_at && wake(c)) {
         const Nanos pto = c.paths[0].rtt.probe_timeout(
             config_.probe_timeout_floor, config_.max_ack_delay, c.params.handshake_rtt);
         s.probe_wait =
@@ -201,7 +201,7 @@ void TxRole<Q, Io, Cc>::arm(Conn& c, std::uint8_t path) {
   if (p.gap_since != kNever && p.data_unresolved != 0)
     at = std::min(at, p.gap_since + p.rtt.srtt() / 4);
   if (p.armed_at <= at) return;
-  const std::uint32_t id = (c.params.index.v << path_shift_) | path;
+  const std::uint32_t id = c.timers | path;
   if (q_.tx_to_timer.push(TimerArm{id, at})) {
     p.armed_at = at;
     return;

@@ -18,12 +18,14 @@
 //   buffer
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <vector>
 
 #include "base/crc32c.h"
 #include "base/rng.h"
+#include "transport/array_pool.h"
 #include "transport/completion_queue.h"
 #include "transport/config.h"
 #include "transport/events.h"
@@ -40,7 +42,8 @@ struct TxCounters {
                 probes = 0;
   std::uint64_t lost_packets = 0, spurious_packets = 0, rejected_packets = 0, timeouts = 0;
   std::uint64_t acked_packets = 0, acked_bytes = 0, completions = 0, epoch_changes = 0;
-  std::uint64_t no_work = 0, no_block = 0, no_node = 0, no_buffer = 0;  // a pool was empty
+  std::uint64_t no_work = 0, no_block = 0, no_node = 0, no_buffer = 0, no_path_state = 0,
+                no_window = 0;     // a pool was empty
   std::uint64_t paths_failed = 0;  // third silence in a row, or never verified [MR-9.4.3]
   std::uint64_t paths_mtu = 0;     // small probes answered, full-size ones not [MR-9.1.7]
   std::uint64_t paths_returned = 0, planes_lost = 0, planes_returned = 0;  // [MR-9.5.1]
@@ -51,6 +54,11 @@ struct TxLimits {
   std::uint32_t work_requests = 1U << 14;
   std::uint32_t blocks = 4096;  // paths with something in flight, 4 KiB each
   std::uint32_t resend_nodes = 1U << 16;
+  // Paths of connections at work, some 280 bytes each. Those of one connection are taken together,
+  // and the memory is not touched before: enough for nearly all, since a connection whose paths are
+  // being probed holds its own for as long as that lasts.
+  std::uint32_t paths = 1U << 18;
+  std::uint32_t windows = 1U << 15;  // streams with requests outstanding, spn_window bits each
 };
 
 template <typename Queues, typename Io, typename Cc>
@@ -72,7 +80,11 @@ class TxRole {
         blocks_(limits.blocks),
         nodes_(limits.resend_nodes),
         conns_(config.max_connections),
+        windows_(std::min(limits.windows, config.max_streams), config.spn_window),
         streams_(config.max_streams),
+        paths_(std::clamp(limits.paths / std::bit_ceil(max_paths), 1U, config.max_connections),
+               std::bit_ceil(max_paths)),
+        owners_(paths_.size(), kNil),
         path_shift_(std::bit_width(std::bit_ceil(max_paths)) - 1) {
     clients_.reserve(config.max_clients);
   }
@@ -89,6 +101,10 @@ class TxRole {
   [[nodiscard]] const Conn* conn(ConnIndex c) const {
     return c.v < conns_.size() && conns_[c.v].used ? &conns_[c.v] : nullptr;
   }
+  [[nodiscard]] TxPathView<Cc> path(ConnIndex c, unsigned path) const;
+  // Connections that hold state of paths at work.
+  [[nodiscard]] std::uint32_t at_work() const { return paths_.used(); }
+  [[nodiscard]] std::uint32_t windows_used() const { return windows_.used(); }
   [[nodiscard]] const SendStream* stream(StreamHandle h) const {
     const std::uint32_t s = stream_slot(h);
     return s < streams_.size() && streams_[s].used && streams_[s].params.handle == h ? &streams_[s]
@@ -96,7 +112,7 @@ class TxRole {
   }
   // What window and pacer allow a connection to send now, for reports: Mb/s.
   [[nodiscard]] Mbps allowed_rate(ConnIndex c) const;
-  [[nodiscard]] std::uint32_t timer_ids() const { return config_.max_connections << path_shift_; }
+  [[nodiscard]] std::uint32_t timer_ids() const { return paths_.size() << path_shift_; }
   // True when no pool holds anything: tests and shutdown.
   [[nodiscard]] bool quiet() const {
     return work_.used() == 0 && blocks_.used() == 0 && nodes_.used() == 0;
@@ -136,6 +152,7 @@ class TxRole {
 
   // tx_feedback.h
   void take_feedback();
+  bool concerns_resting(Conn& c, const RxToTx& e);
   void on_path_ack(Conn& c, std::uint8_t path, const PathAck& a, Nanos received_at);
   void on_stream_ack(Conn& c, const StreamAck& a);
   void on_nack(Conn& c, std::uint8_t path, const NackInfo& n);
@@ -212,6 +229,17 @@ class TxRole {
   std::uint16_t draw_port(Conn& c, std::uint8_t path);
   std::uint64_t fresh_nonce(Conn& c);
   std::uint8_t next_question_path(const Conn& c) const;
+
+  // tx_rest.h
+  bool wake(Conn& c);  // false: no state for its paths is free
+  void rest(Conn& c);
+  [[nodiscard]] bool may_rest(const Conn& c) const;
+  Path resume(const Conn& c, unsigned path) const;
+  static void keep(const Path& p, PathRest& r);
+  void on_reply_at_rest(Conn& c, const ProbeReplyInfo& r);
+  [[nodiscard]] static bool unproven(const Conn& c) {
+    return c.rests() && c.rest[0].state == static_cast<std::uint8_t>(PathState::kNew);
+  }
 
   // tx_active.h
   [[nodiscard]] ActiveSetRule active_rule(const Conn& c) const {
@@ -330,8 +358,11 @@ class TxRole {
   FixedPool<TxBlock> blocks_;
   FixedPool<ResendNode> nodes_;
   std::vector<Conn> conns_;
+  WindowPool windows_;  // before the streams that hold some
   std::vector<SendStream> streams_;
   std::vector<ClientParams> clients_;
+  ArrayPool<Path> paths_;              // by connection
+  std::vector<std::uint32_t> owners_;  // of an array of paths: connection
   std::vector<std::uint32_t> blocked_, retiring_, retiring_now_, draining_, zombies_, unarmed_,
       live_conns_;
   std::vector<TxToControl> outbox_;
@@ -355,6 +386,7 @@ class TxRole {
 #include "transport/tx_planes.h"
 #include "transport/tx_probe.h"
 #include "transport/tx_recovery.h"
+#include "transport/tx_rest.h"
 #include "transport/tx_submissions.h"
 #include "transport/tx_transmit.h"
 #include "transport/tx_upkeep.h"

@@ -36,6 +36,11 @@ bool TxRole<Q, Io, Cc>::take_one(const WorkRequest& w, ClientId client, bool& co
     consumed = false;
     return true;
   }
+  if (!s->make_room()) {
+    ++counters_.no_window;
+    consumed = false;
+    return true;
+  }
   // Half of the pool is common, the other half a share of each client: requests that wait for
   // ever, for a peer's receives say, do not keep other clients from working.
   const bool common = work_.used() < work_.size() / 2;

@@ -63,6 +63,11 @@ bool TxRole<Q, Io, Cc>::any_port(const Conn& c) {
 // Sends up to `budget` packets; lists the connection again when it may have more to send.
 template <typename Q, typename Io, typename Cc>
 std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
+  if (c.rests() && c.resend_head == kNil && c.stream_head == kNil && !unproven(c)) return 0;
+  if (!wake(c)) {
+    list_conn(c);
+    return 0;
+  }
   std::uint32_t sent = 0;
   Sent last = Sent::kYes;
   while (sent < budget && last == Sent::kYes) {
@@ -320,13 +325,14 @@ bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std
   charge(c, bytes + header, resend);
   c.last_sent = now_;
   if (c.flush_credit != 0) --c.flush_credit;
-  ++p.counters.packets;
-  p.counters.bytes += bytes;
+  TxPathCounters& counters = c.rest[path].counters;
+  ++counters.packets;
+  counters.bytes += bytes;
   ++c.packets;
   ++counters_.data_packets;
   counters_.data_bytes += bytes;
   if (resend) {
-    ++p.counters.resent;
+    ++counters.resent;
     ++c.resent;
     ++counters_.resent_packets;
     counters_.resent_bytes += bytes;
@@ -418,7 +424,7 @@ void TxRole<Q, Io, Cc>::finish_packet(Conn& c, std::uint8_t path, std::uint8_t* 
     crc = crc32c(crc32c(0, header, header_bytes), payload, payload_bytes);
     trailer = reinterpret_cast<const std::uint8_t*>(&crc);
   }
-  io_.commit(header_bytes, payload, payload_bytes, trailer, c.paths[path].source_port,
+  io_.commit(header_bytes, payload, payload_bytes, trailer, c.rest[path].source_port,
              c.params.peer_port, work);
 }
 

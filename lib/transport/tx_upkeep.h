@@ -16,10 +16,11 @@ void TxRole<Q, Io, Cc>::keep_alive() {
   constexpr std::uint32_t kPerPass = 16;
   for (std::uint32_t k = 0; k < kPerPass && next_alive_ < n; ++k) {
     Conn& c = conns_[live_conns_[next_alive_++]];
+    if (may_rest(c)) rest(c);
     if (!c.open || c.failed) continue;
     const bool outstanding = c.unresolved + c.waiting != 0;
     // Work that waits for the first path that carries.
-    bool stalled = !outstanding && c.stream_head != kNil;
+    bool stalled = !outstanding && !c.rests() && c.stream_head != kNil;
     for (std::size_t i = 0; i < c.paths.size() && stalled; ++i)
       stalled = !c.paths[i].health.carries();
     if (!stalled)
@@ -86,9 +87,12 @@ const char* TxRole<Q, Io, Cc>::validate() const {
       if (!p.health.carries() && c.path_open(static_cast<std::uint8_t>(&p - c.paths.data())))
         return "path that carries nothing is open to the scheduler";
     }
+    if (c.rests()) {
+      for (const PathRest& r : c.rest) windows += r.window;
+    }
     for (const PlaneHealth& h : c.planes) on_planes += h.unresolved;
     if (on_planes != c.unresolved) return "planes' count of data in flight differs from the paths'";
-    if (c.active_paths == 0 || c.active_paths > c.paths.size())
+    if (c.active_paths == 0 || c.active_paths > c.rest.size())
       return "active set is empty or longer than the connection's paths";
     if (inflight != c.inflight)
       return "connection's bytes in flight differ from the sum of its paths'";

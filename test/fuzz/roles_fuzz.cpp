@@ -85,7 +85,7 @@ void address(test::Frame& f, test::World& p) {
   c.dcid = (1U << 8) | 0x5a;
   c.path &= 1;
   const RxPath& rx = p.b.rx.conn(ConnIndex{1})->paths[c.path];
-  const PathWindow& tx = p.b.tx.conn(ConnIndex{1})->paths[c.path].seq;
+  const PathWindow tx = p.b.tx.path(ConnIndex{1}, c.path).seq;
   c.pseq = c.pseq + rx.highest().v + 1;
   switch (c.type()) {
     case wire::Type::kData:
@@ -125,7 +125,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   o.config.spn_window = 64;
   o.config.ordered_hold_packets = 4;
   o.queues = QueueSizes{4, 16, 64, 4, 4};
-  o.limits = TxLimits{16, 4, 16};
+  o.limits = TxLimits{16, 4, 16, 256};
   test::World p(o);
   const test::Host::Memory& dst =
       p.b.add_memory(4096, fuzz::kKey, kAccessLocalWrite | kAccessRemoteWrite);

@@ -87,7 +87,7 @@ class Host {
       : config(c),
         ip(address),
         queues(sizes),
-        rx(config, queues, rx_io),
+        rx(config, queues, rx_io, RxLimits{.rings = 512, .mail = 512}),  // small, as below
         tx(config, limits, 256, queues, tx_io),
         timer(tx.timer_ids(), queues),
         tx_cq(4096),

@@ -68,6 +68,7 @@ class Pair : public World {
                        [](auto x) { return x == 0; });
   }
   [[nodiscard]] std::uint64_t drops_b(DropReason r) const { return b.rx.counters().drops[r]; }
+  [[nodiscard]] TxPathView<EcnAimd> path(unsigned i) const { return a.tx.path(ConnIndex{1}, i); }
   [[nodiscard]] const Host::Tx::Conn& conn() const { return *a.tx.conn(ConnIndex{1}); }
 
   static bool is(const Frame& f, wire::Type t) {

@@ -35,9 +35,9 @@ void keep_writing(Pair& p, Nanos t) {
 TEST(Paths, black_route__fails_and_returns_on_another_port) {
   Pair p(options());
   keep_writing(p, 300 * kMicrosecond);
-  const auto& path = p.conn().paths[2];
-  const std::uint16_t bad = path.source_port;
-  const std::uint8_t epoch = path.epoch;
+  const auto path = [&] { return p.path(2); };
+  const std::uint16_t bad = path().source_port;
+  const std::uint8_t epoch = path().epoch;
   std::set<std::uint16_t> ports;
   std::set<std::uint8_t> epochs;
   unsigned left = 3;  // routes that are black, too
@@ -52,38 +52,38 @@ TEST(Paths, black_route__fails_and_returns_on_another_port) {
   ASSERT_TRUE(p.run_until(
       [&] {
         keep_writing(p, 20 * kMicrosecond);
-        return path.health.state == PathState::kFailed;
+        return path().health.state == PathState::kFailed;
       },
       20 * kMillisecond));
-  EXPECT_EQ(path.data_unresolved, 0U);
-  EXPECT_EQ(path.health.fault, PathFault::kSilent);
-  EXPECT_EQ(path.cc.window, static_cast<Bytes>(p.config.payload_mtu));
-  const std::uint64_t sent = path.counters.packets;
+  EXPECT_EQ(path().data_unresolved, 0U);
+  EXPECT_EQ(path().health.fault, PathFault::kSilent);
+  EXPECT_EQ(path().cc.window, static_cast<Bytes>(p.config.payload_mtu));
+  const std::uint64_t sent = path().counters.packets;
   ASSERT_TRUE(p.run_until(
       [&] {
-        if (!path.health.carries()) {
-          EXPECT_EQ(path.counters.packets, sent);
+        if (!path().health.carries()) {
+          EXPECT_EQ(path().counters.packets, sent);
         }
-        return path.health.carries();
+        return path().health.carries();
       },
       100 * kMillisecond));
-  EXPECT_EQ(path.cc.window, static_cast<Bytes>(p.config.payload_mtu)) << "it returns with one";
-  EXPECT_EQ(path.epoch, static_cast<std::uint8_t>(epoch + 1));
-  EXPECT_EQ(epochs, (std::set<std::uint8_t>{path.epoch}));
+  EXPECT_EQ(path().cc.window, static_cast<Bytes>(p.config.payload_mtu)) << "it returns with one";
+  EXPECT_EQ(path().epoch, static_cast<std::uint8_t>(epoch + 1));
+  EXPECT_EQ(epochs, (std::set<std::uint8_t>{path().epoch}));
   EXPECT_EQ(ports.size(), 4U);
-  EXPECT_TRUE(ports.contains(path.source_port));
+  EXPECT_TRUE(ports.contains(path().source_port));
   EXPECT_EQ(p.a.tx.counters().paths_failed, 1U);
   EXPECT_EQ(p.a.tx.counters().paths_returned, 1U);
   keep_writing(p, kMillisecond);
-  EXPECT_GT(path.counters.packets, sent + 50);
-  EXPECT_GT(path.cc.window, 4 * static_cast<Bytes>(p.config.payload_mtu)) << "doubling per RTT";
+  EXPECT_GT(path().counters.packets, sent + 50);
+  EXPECT_GT(path().cc.window, 4 * static_cast<Bytes>(p.config.payload_mtu)) << "doubling per RTT";
   EXPECT_EQ(p.a.tx.counters().drops[DropReason::kAckStale], 0U);
 }
 
 // One direction only: the data arrives, its acknowledgments do not.
 TEST(Paths, black_return_route__fails_and_no_byte_is_placed_twice) {
   Pair p(options());
-  const std::uint16_t bad = p.conn().paths[1].source_port;
+  const std::uint16_t bad = p.path(1).source_port;
   p.ba.drop_if = [&](const Frame& f) { return f.src_port == bad && f.bytes[2] == 1; };
   for (std::uint64_t i = 0; i < 16; ++i) p.write(i, 65536, i * 65536);
   ASSERT_TRUE(p.finish(16, 50 * kMillisecond));
@@ -106,7 +106,7 @@ TEST(Paths, pause_of_the_peer__fails_nothing) {
   p.run_for(2 * kMillisecond);
   EXPECT_EQ(p.a.tx.counters().paths_failed, 0U);
   for (const auto& plane : p.conn().planes) EXPECT_TRUE(plane.up());
-  for (const auto& path : p.conn().paths) EXPECT_TRUE(path.health.carries());
+  for (unsigned i = 0; i < p.conn().rest.size(); ++i) EXPECT_TRUE(p.path(i).health.carries());
 }
 
 // [MR-9.1.7] [MR-3.8.3] [MR-3.8.4] No data before a full-size PROBE came back, which is as long as
@@ -137,13 +137,14 @@ TEST(Paths, open__full_size_probe_before_data) {
       return false;
     };
     // Those of the opening left before anybody looked.
-    for (const auto& path : p.conn().paths) EXPECT_EQ(path.health.state, PathState::kNew);
+    for (unsigned i = 0; i < p.conn().rest.size(); ++i)
+      EXPECT_EQ(p.path(i).health.state, PathState::kNew);
     const Nanos from = p.now;
     p.write(1, 200000);
     ASSERT_TRUE(p.finish(1));
     EXPECT_LT(p.now - from, 100 * kMicrosecond) << "one round trip more";
     EXPECT_EQ(answered.size(), 4U);
-    EXPECT_TRUE(p.conn().paths[0].rtt.valid());
+    EXPECT_TRUE(p.path(0).rtt.valid());
     EXPECT_EQ(p.a.tx.counters().paths_failed, 0U);
   }
 }
@@ -169,14 +170,14 @@ TEST(Paths, open__mtu_of_one_path_is_too_small) {
   };
   p.write(1, 400000);
   ASSERT_TRUE(p.finish(1));
-  ASSERT_TRUE(p.run_until([&] { return p.conn().paths[1].health.fault == PathFault::kMtu; },
-                          100 * kMillisecond));
+  ASSERT_TRUE(
+      p.run_until([&] { return p.path(1).health.fault == PathFault::kMtu; }, 100 * kMillisecond));
   EXPECT_EQ(data, 0U);
-  EXPECT_FALSE(p.conn().paths[1].health.carries());
+  EXPECT_FALSE(p.path(1).health.carries());
   EXPECT_EQ(p.a.tx.counters().paths_mtu, 1U);
   p.ab.drop_if = nullptr;  // the fabric is repaired
-  ASSERT_TRUE(p.run_until([&] { return p.conn().paths[1].health.carries(); }, 300 * kMillisecond));
-  EXPECT_EQ(p.conn().paths[1].health.fault, PathFault::kNone);
+  ASSERT_TRUE(p.run_until([&] { return p.path(1).health.carries(); }, 300 * kMillisecond));
+  EXPECT_EQ(p.path(1).health.fault, PathFault::kNone);
 }
 
 // ... on none: the work fails after four seconds, as on a dead link. [MR-7.5.3] [MR-7.5.5]
@@ -211,7 +212,7 @@ TEST(Paths, source_ports__differ_within_a_plane) {
     const auto distinct = [&] {
       for (unsigned plane = 0; plane < 2; ++plane) {
         std::set<std::uint16_t> ports;
-        for (unsigned i = plane; i < 128; i += 2) ports.insert(p.conn().paths[i].source_port);
+        for (unsigned i = plane; i < 128; i += 2) ports.insert(p.path(i).source_port);
         EXPECT_EQ(ports.size(), 64U);
         EXPECT_GE(*ports.begin(), 50000);
         EXPECT_LE(*ports.rbegin(), 50069);
@@ -274,7 +275,7 @@ TEST(Paths, active_set__follows_the_window) {
       },
       50 * kMillisecond));
   for (unsigned i = 0; i < 64; ++i) {
-    const auto& path = p.conn().paths[i];
+    const auto path = p.path(i);
     if (i >= most) {
       EXPECT_EQ(path.counters.packets, 0U) << i;
       EXPECT_EQ(path.health.state, PathState::kNew) << i;
@@ -283,7 +284,7 @@ TEST(Paths, active_set__follows_the_window) {
       EXPECT_GE(path.cc.window, static_cast<Bytes>(o.mtu)) << i;
     }
   }
-  EXPECT_GT(p.conn().paths[15].counters.packets, 0U);
+  EXPECT_GT(p.path(15).counters.packets, 0U);
   p.run_for(2 * p.config.idle_restart);
   keep_writing(p, 20 * kMicrosecond);
   EXPECT_LE(p.conn().active_paths, most);

@@ -217,8 +217,7 @@ TEST(Planes, uneven__balanced_by_windows) {
   Busy busy(p);
   busy.run(3 * kMillisecond);
   std::uint64_t packets[2] = {0, 0};
-  for (unsigned i = 0; i < p.conn().paths.size(); ++i)
-    packets[i % 2] += p.conn().paths[i].counters.packets;
+  for (unsigned i = 0; i < p.conn().rest.size(); ++i) packets[i % 2] += p.path(i).counters.packets;
   EXPECT_GT(packets[0], 4 * packets[1]);
   EXPECT_GT(packets[1], 100U) << "it is slow, not dead";
 }
@@ -255,7 +254,7 @@ TEST(Planes, random_failures) {
           for (auto& d : dead) d[plane] = false;
           break;
         case 2:
-          if (black.size() < 3) black.insert(w.a.tx.conn(ConnIndex{1})->paths[path].source_port);
+          if (black.size() < 3) black.insert(w.a.tx.path(ConnIndex{1}, path).source_port);
           break;
         case 3:
           w.a.to_tx(port_state(plane, static_cast<std::uint8_t>(rng.below(4))));
@@ -292,7 +291,8 @@ TEST(Planes, random_failures) {
     ASSERT_TRUE(w.a.tx.quiet()) << w.replay();
     const auto* c = w.a.tx.conn(ConnIndex{1});
     for (unsigned i = 0; i < c->active_paths; ++i)
-      ASSERT_TRUE(c->paths[i].health.carries()) << "path " << i << ": " << w.replay();
+      ASSERT_TRUE(w.a.tx.path(ConnIndex{1}, i).health.carries())
+          << "path " << i << ": " << w.replay();
   }
 }
 

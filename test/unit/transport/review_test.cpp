@@ -96,7 +96,8 @@ TEST(Review, probe_reply__opens_the_path) {
   const auto stuck = [&] {
     const auto* c = p.w.a.tx.conn(ConnIndex{1});
     return p.w.a.sent_completions.size() == 1 && c->unresolved == 0 && c->waiting == 0 &&
-           c->paths[0].health.carries() && c->paths[0].counters.timeouts != 0;
+           p.w.a.tx.path(ConnIndex{1}, 0).health.carries() &&
+           p.w.a.tx.path(ConnIndex{1}, 0).timeouts != 0;
   };
   ASSERT_TRUE(p.w.run_until(stuck, 500 * kMillisecond));
   p.w.ba.drop_if = nullptr;
@@ -140,7 +141,7 @@ TEST(Review, port_change__again_while_the_first_is_unseen) {
   EXPECT_TRUE(
       p.w.run_until([&] { return p.w.a.sent_completions.size() == 2; }, 500 * kMillisecond));
   EXPECT_GE(p.w.a.tx.counters().epoch_changes, 1U);
-  EXPECT_FALSE(p.w.a.tx.conn(ConnIndex{1})->paths[0].draining);
+  EXPECT_FALSE(p.w.a.tx.path(ConnIndex{1}, 0).draining);
 }
 
 // What RX said of a connection that is gone must not touch the one that has its index now.

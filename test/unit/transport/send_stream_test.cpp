@@ -13,6 +13,10 @@ namespace {
 
 constexpr std::uint32_t kMtu = 1000;
 
+WindowPool& windows() {
+  static WindowPool pool(64, 1024);
+  return pool;
+}
 StreamParams params(std::uint32_t initial_spn, std::uint32_t window = 64, std::uint32_t depth = 8) {
   StreamParams p;
   p.own_initial_spn = StreamSeq{initial_spn};
@@ -25,13 +29,14 @@ StreamParams params(std::uint32_t initial_spn, std::uint32_t window = 64, std::u
 struct Fixture {
   explicit Fixture(std::uint32_t initial_spn, std::uint32_t window = 64, std::uint32_t depth = 8)
       : pool(64) {
-    s.start(params(initial_spn, window, depth));
+    s.start(params(initial_spn, window, depth), windows());
   }
   std::uint32_t post(std::uint32_t length, WorkOp op = WorkOp::kWrite) {
     WorkState& w = pool[used];
     w = WorkState{};
     w.length = length;
     w.op = op;
+    EXPECT_TRUE(s.make_room());
     s.push(used, w, kMtu);
     return used++ % 64;
   }
@@ -89,7 +94,7 @@ TEST(SendStream, acknowledged__agrees_with_a_set) {
     const std::int64_t initial = 0xffffffff - rng.below(200);
     const std::uint32_t window = 64U << rng.below(3);
     SendStream s;
-    s.start(params(static_cast<std::uint32_t>(initial), window, 64));
+    s.start(params(static_cast<std::uint32_t>(initial), window, 64), windows());
     std::vector<WorkState> pool(64);
     std::deque<std::pair<std::uint32_t, std::pair<std::int64_t, std::int64_t>>>
         work;  // slot, [first, end)
@@ -105,6 +110,7 @@ TEST(SendStream, acknowledged__agrees_with_a_set) {
           }
           pool[slot] = WorkState{};
           pool[slot].length = rng.below(8000);
+          ASSERT_TRUE(s.make_room());
           s.push(slot, pool[slot], kMtu);
           work.push_back({slot, {end, end + pool[slot].packets}});
           end += pool[slot].packets;
@@ -210,10 +216,36 @@ TEST(SendStream, start__rounds_the_depth_up_and_starts_clean) {
   }
   EXPECT_FALSE(f.s.has_room());
   f.s.fail(StreamSeq{9}, WorkStatus::kFlushed);
-  f.s.start(params(77));
+  f.s.start(params(77), windows());
   EXPECT_TRUE(f.s.idle());
   EXPECT_FALSE(f.s.failing);
   EXPECT_EQ(f.s.cum(), StreamSeq{77});
+}
+
+// A window from the first request until everything is acknowledged; none is free: no room.
+TEST(SendStream, window__from_the_pool) {
+  WindowPool pool(1, 64);
+  std::vector<WorkState> work(2);
+  SendStream a, b;
+  a.start(params(5), pool);
+  b.start(params(5), pool);
+  EXPECT_EQ(pool.used(), 0U);
+  work[0].length = 3 * kMtu;
+  ASSERT_TRUE(a.make_room());
+  a.push(0, work[0], kMtu);
+  EXPECT_FALSE(b.make_room());
+  for (int i = 0; i < 3; ++i) a.sent_one(work[0], kMtu);
+  a.on_acked(StreamSeq{7});
+  a.on_acked(StreamSeq{5});
+  a.on_acked(StreamSeq{6});
+  EXPECT_EQ(a.cum(), a.end_spn());
+  a.pop_oldest();
+  EXPECT_EQ(pool.used(), 0U);
+  a.on_acked(StreamSeq{7});
+  EXPECT_TRUE(a.is_acked(StreamSeq{7}));
+  EXPECT_FALSE(a.is_acked(StreamSeq{8}));
+  ASSERT_TRUE(b.make_room());
+  EXPECT_FALSE(b.is_acked(StreamSeq{5})) << "left clean";
 }
 
 }  // namespace

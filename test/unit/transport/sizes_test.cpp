@@ -26,8 +26,8 @@ TEST(Sizes, per_work_request) {
 }
 
 TEST(Sizes, per_path) {
-  EXPECT_LE(sizeof(RxPath), 128U);
-  EXPECT_LE(sizeof(TxPath<EcnAimd>), 320U);
+  EXPECT_LE(sizeof(RxPath), 48U);
+  EXPECT_LE(sizeof(TxPath<EcnAimd>), 288U);
   EXPECT_LE(sizeof(PathAck), 80U);
 }
 

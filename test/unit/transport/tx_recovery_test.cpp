@@ -239,15 +239,15 @@ TEST(Recovery, path__silent_then_back) {
   ASSERT_TRUE(p.finish(20, 50 * kMillisecond));
   EXPECT_TRUE(p.same(0, 1000000));
   p.run_for(5 * kMillisecond);
-  EXPECT_TRUE(!p.conn().paths[2].health.carries());
+  EXPECT_TRUE(!p.path(2).health.carries());
   EXPECT_GT(flushes_on_dead, 2U);
   EXPECT_LT(data_on_dead, 100U) << "new data on a suspect path";
   dead = false;
-  ASSERT_TRUE(p.run_until([&] { return p.conn().paths[2].health.carries(); }, 200 * kMillisecond));
-  const std::uint64_t before = p.conn().paths[2].counters.packets;
+  ASSERT_TRUE(p.run_until([&] { return p.path(2).health.carries(); }, 200 * kMillisecond));
+  const std::uint64_t before = p.path(2).counters.packets;
   for (std::uint64_t i = 0; i < 20; ++i) p.write(100 + i, 50000, i * 50000);
   ASSERT_TRUE(p.finish(40));
-  EXPECT_GT(p.conn().paths[2].counters.packets, before + 10);
+  EXPECT_GT(p.path(2).counters.packets, before + 10);
 }
 
 // [MR-7.4.9] [MR-7.4.6] [MR-7.3.9] A path that was never heard, while others are: all that it holds
@@ -274,8 +274,8 @@ TEST(Recovery, path__silent_while_others_answer) {
   };
   ASSERT_TRUE(busy_until([&] { return p.a.tx.counters().timeouts != 0; }));
   const Nanos at = p.now;
-  EXPECT_EQ(p.conn().paths[2].data_unresolved, 0U);
-  EXPECT_GT(p.conn().paths[2].counters.lost, 1U);
+  EXPECT_EQ(p.path(2).data_unresolved, 0U);
+  EXPECT_GT(p.path(2).counters.lost, 1U);
   ASSERT_TRUE(busy_until([&] { return p.a.tx.counters().paths_failed != 0; }));
   EXPECT_LE(p.now - at, 4 * p.a.config.probe_timeout_floor) << "two more without back-off";
   ASSERT_TRUE(p.finish(posted, 50 * kMillisecond));
@@ -292,7 +292,7 @@ TEST(Recovery, path__loss_alone_does_not_end_it) {
   for (std::uint64_t i = 0; i < 20; ++i) p.write(i, 50000, i * 50000);
   ASSERT_TRUE(p.finish(20, 2 * kSecond));
   EXPECT_TRUE(p.same(0, 1000000));
-  for (const auto& path : p.conn().paths) EXPECT_GT(path.counters.packets, 100U);
+  for (unsigned i = 0; i < p.conn().rest.size(); ++i) EXPECT_GT(p.path(i).counters.packets, 100U);
   EXPECT_EQ(p.a.tx.counters().paths_failed, 0U);
 }
 
@@ -416,7 +416,7 @@ TEST(Recovery, ack__unbelievable_blocks) {
     a.c.dcid = (1U << 8) | 0x5a;
     a.n_paths = 1;
     auto& b = *reinterpret_cast<wire::AckPath*>(f.bytes.data() + sizeof a);
-    const auto& seq = p.conn().paths[0].seq;
+    const PathWindow seq = p.path(0).seq;
     b.path = 0;
     switch (i % 3) {
       case 0:
@@ -451,7 +451,7 @@ TEST(Recovery, ack__unbelievable_blocks) {
   a.n_paths = 1;
   for (std::uint8_t path = 0; path < 2; ++path) {
     auto& b = *reinterpret_cast<wire::AckPath*>(f.bytes.data() + sizeof a);
-    const auto& seq = p.conn().paths[path].seq;
+    const PathWindow seq = p.path(path).seq;
     b.path = path;
     b.cum = seq.next.v;
     b.highest = seq.next.v - 1;

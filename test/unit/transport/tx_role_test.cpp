@@ -140,9 +140,8 @@ TEST(TxRole, change_port__twice_without_traffic) {
     ASSERT_TRUE(p.a.to_tx(k).ok);
   }
   p.write(1, 20000);
-  ASSERT_TRUE(p.finish(1)) << "the receiver is " << int{p.conn().paths[0].epoch}
-                           << " epochs behind";
-  EXPECT_EQ(p.conn().paths[0].source_port, 50005);
+  ASSERT_TRUE(p.finish(1)) << "the receiver is " << int{p.path(0).epoch} << " epochs behind";
+  EXPECT_EQ(p.path(0).source_port, 50005);
   // ... and again while everything of the new epoch is lost.
   p.ab.drop_if = [](const Frame&) { return true; };
   Command k = command(CommandKind::kChangePort, 1);
@@ -269,9 +268,9 @@ TEST(TxRole, wrap__of_every_number) {
     Workload load(w, 400);
     ASSERT_TRUE(load.run(kSecond)) << w.replay();
     load.check();
-    EXPECT_GT(first, w.a.tx.conn(ConnIndex{1})->paths[0].seq.next.v) << "pseq did not wrap";
+    EXPECT_GT(first, w.a.tx.path(ConnIndex{1}, 0).seq.next.v) << "pseq did not wrap";
     EXPECT_GT(w.now, Nanos{1} << 38);
-    EXPECT_LT(w.a.tx.conn(ConnIndex{1})->paths[0].rtt.srtt(), 200 * kMicrosecond);
+    EXPECT_LT(w.a.tx.path(ConnIndex{1}, 0).rtt.srtt(), 200 * kMicrosecond);
   }
 }
 
