@@ -289,7 +289,8 @@ def page(board, peers, rows, quick=False):
         out.append(f'| {name} | {r["scenario"]}{changed} | {target(r)} | {number(r["value"])} | {r["note"]} | '
                    f'{"ok" if r["ok"] else "**short**"} |')
     out.append("\nA ratio counts when its reference run reaches the share of the ideal that "
-               "`config/scenarios/targets.yaml` asks for, 0.95 unless it says otherwise.")
+               "`config/scenarios/targets.yaml` asks for, 0.95 unless it says otherwise. "
+               "What is known of the rows that are short: [short-rows.md](short-rows.md).")
     return "\n".join(out) + "\n"
 
 
