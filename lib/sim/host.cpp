@@ -33,6 +33,7 @@ TxLimits limits(const HostSizes& n) {
   const auto packets = static_cast<std::uint32_t>(std::min<std::uint64_t>(2 * n.packets, 1U << 14));
   l.blocks = std::max(64U, std::min({8192U, n.connections * n.paths, packets}));
   l.resend_nodes = std::max(64U, packets);
+  l.paths = std::max(l.paths, n.connections * n.paths);
   return l;
 }
 
