@@ -326,9 +326,10 @@ class TxRole {
   // [MR-8.4.18] [MR-8.4.20]
   [[nodiscard]] Mbps rate_now(const Conn& c) const {
     if (c.hint_window == Conn::kNoHintWindow) return c.pace_rate;
-    const Nanos slack = std::max(config_.hint_window_slack, c.lowest_rtt.value() / 32);
-    if (c.latest_queue > 2 * slack) return std::max<Mbps>(c.pace_rate - c.pace_rate / 8, 1);
-    return c.latest_queue < slack ? c.pace_rate + c.pace_rate / 64 : c.pace_rate;
+    const Nanos drain = std::max(2 * config_.hint_window_slack, c.lowest_rtt.value() / 16);
+    if (c.latest_queue > drain) return std::max<Mbps>(c.pace_rate - c.pace_rate / 8, 1);
+    return c.latest_queue < config_.hint_window_slack ? c.pace_rate + c.pace_rate / 64
+                                                      : c.pace_rate;
   }
   // What waits besides `bytes` and `resends` that leave now. [MR-8.5.1]
   static std::uint8_t demand(const Conn& c, std::uint32_t bytes, std::uint32_t resends) {
