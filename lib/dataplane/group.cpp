@@ -58,6 +58,7 @@ std::uint32_t Group::rx_pass(Nanos now) {
     rte_pktmbuf_free_bulk(burst, n);
   }
   rx_.take_receives();
+  // With its queue empty this loop turns to TX, or yields its core: it says what it owes before.
   rx_.end_burst(!more, !more);
   return total;
 }

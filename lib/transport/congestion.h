@@ -38,7 +38,6 @@ class EcnAimd {
     Bytes round_acked = 0, round_lost = 0;
     bool used_fully = false;    // the window limited sending in this round
     bool lossy_before = false;  // the previous round lost more than 20 %
-    bool skip = false;          // one rotation without new packets
     std::uint8_t early = 0;     // rounds left in which delay steers [MR-8.3.18]
     DelayGuard::Round delays;
     Bytes regrow_to = 0;  // a path that returned doubles up to here; 0 = it does not
@@ -124,20 +123,22 @@ class EcnAimd {
   struct Delay {
     Nanos excess, trip;
   };
-  static void on_ack(Conn& c, Path& p, Bytes acked, std::uint32_t packets, std::uint32_t ce,
+  // True: the path is to sit out a rotation. [MR-8.3.5]
+  static bool on_ack(Conn& c, Path& p, Bytes acked, std::uint32_t packets, std::uint32_t ce,
                      PathSeq cum, PathSeq next, Delay delay) {
     p.round_acked += acked;
     if (ce != 0) {
-      p.skip = true;
       p.regrow_to = 0;
       c.guard.marked(c.paths);
       shrink(c, p, Bytes{ce} * c.packet / 2);
     }
     if (ce < packets)
       grow(c, p, ce == 0 ? acked : std::max<Bytes>(acked - Bytes{ce} * c.packet, 0));
-    if (cum < p.round_end) return;
-    if (p.early != 0 && delay.trip != 0) steer(c, p, delay);
-    end_round(c, p, next);
+    if (cum >= p.round_end) {
+      if (p.early != 0 && delay.trip != 0) steer(c, p, delay);
+      end_round(c, p, next);
+    }
+    return ce != 0;
   }
   // A sample of the path's round trip; `base`: its length without queues.
   static void on_rtt(Conn& c, Path& p, Nanos rtt, Nanos base, Nanos deviation, Nanos allowance) {

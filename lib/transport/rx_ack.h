@@ -72,13 +72,13 @@ bool RxRole<Q, Io>::send_one_ack(RxConn& conn, std::array<std::uint64_t, 4>& pat
 }
 
 // The answer to FLUSH and ACK_REQ names its path only: a reverse route must be testable alone.
-// What the next ACK owes for the path anyway stays owed: at the end of the data this would be the
-// only word about its last packets. [MR-7.1.4] [MR-7.6.3]
+// [MR-7.1.4] [MR-7.6.3]
 template <typename Q, typename Io>
 void RxRole<Q, Io>::ack_alone(RxConn& conn, std::uint8_t path) {
   std::array<std::uint64_t, 4> one{};
   RxConn::mark(one, path);
   if (send_one_ack(conn, one)) {
+    conn.ack_paths[path / 64] &= ~(std::uint64_t{1} << (path % 64));
     if (!conn.ack_streams.empty()) owe_ack(conn);
     return;
   }

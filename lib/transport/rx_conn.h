@@ -24,7 +24,7 @@ struct RxConn {
   bool ack_queued = false;   // in the role's list of connections that owe an ACK
   bool mail_queued = false;  // in the role's list of connections with mail for TX
   bool last_ce = false;
-  bool urgent = false;        // a gap, CE change, ACK_REQ or FLUSH: do not wait for more packets
+  bool urgent = false;        // do not wait for more packets [MR-7.1.1]
   std::uint32_t pending = 0;  // packets since the last ACK
   Nanos owed_since = 0;       // the oldest of them came
   ConnParams params;

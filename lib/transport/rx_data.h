@@ -23,8 +23,7 @@ void RxRole<Q, Io>::on_flush(RxConn& conn, const RxPacket& p) {
   if (e == RxPath::Epoch::kNext) path.begin_epoch(rings_, f.c.epoch, pseq, f.floor_delta);
   const RxPath::Rings rings = rings_of(conn, f.c.path);
   path.raise_floor(rings, pseq, f.floor_delta);
-  if (path.accept(rings, pseq, WireTime{f.c.timestamp}, p.ce, now_) == RxPath::Arrival::kUnrecorded)
-    ++counters_.no_path_state;
+  record(path, rings, pseq, WireTime{f.c.timestamp}, p.ce);
   ack_alone(conn, f.c.path);
 }
 
@@ -102,7 +101,7 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
     owe_stream_block(conn, *s);
   }
   if (!current) return;
-  const auto arrival = path.accept(rings, pseq, WireTime{d.c.timestamp}, p.ce, now_);
+  const auto arrival = record(path, rings, pseq, WireTime{d.c.timestamp}, p.ce);
   if ((d.c.flags & wire::kFlagAckReq) != 0) {
     return ack_alone(conn, path_id);
   }
@@ -130,7 +129,6 @@ template <typename Q, typename Io>
 void RxRole<Q, Io>::account(RxConn& conn, std::uint8_t path, RxPath::Arrival a, bool ce) {
   RxConn::mark(conn.ack_paths, path);
   ++conn.pending;
-  if (a == RxPath::Arrival::kUnrecorded) ++counters_.no_path_state;
   conn.urgent |= a == RxPath::Arrival::kGap || ce != conn.last_ce;
   conn.last_ce = ce;
   owe_ack(conn);

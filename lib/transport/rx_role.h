@@ -4,11 +4,11 @@
 //
 //   begin_burst(now)                 once per receive burst
 //   on_packet(p)                     each packet; never throws, never allocates, never logs
-//   end_burst(queue_empty)           ACKs, mail for TX, completions
+//   end_burst(queue_empty, leaving)  ACKs, mail for TX, completions
 //
 // ACK policy [MR-7.1.1]: at the end of a burst when >= ack_every packets are pending, a gap, a CE
-// change, ACK_REQ or FLUSH occurred, or the receive queue ran empty. No timer is needed: an
-// empty queue is the moment at which nothing better can be merged.
+// change, ACK_REQ or FLUSH occurred, the sender has nothing else to send, the oldest has waited for
+// max_ack_delay, or the caller is `leaving`: it may not be back within that time.
 //
 // Io (compile-time interface):
 //   void learn(ConnIndex, plane_slot, const RxPacket&)   remember how to answer on this plane
@@ -195,6 +195,12 @@ class RxRole {
   void complete_receives(RecvStream& s);
   void free_held(RxConn& conn, RecvStream& s);
 
+  RxPath::Arrival record(RxPath& path, const RxPath::Rings& rings, PathSeq pseq, WireTime sent,
+                         bool ce) {
+    const auto a = path.accept(rings, pseq, sent, ce, now_);
+    if (a == RxPath::Arrival::kUnrecorded) ++counters_.no_path_state;
+    return a;
+  }
   void account(RxConn& conn, std::uint8_t path, RxPath::Arrival a, bool ce);
   void owe_ack(RxConn& conn) {
     if (!conn.ack_queued) {

@@ -131,7 +131,7 @@ struct TxConn {
   std::vector<PathRest> rest;   // of each path
   const std::uint8_t* plane_slots = nullptr;
   std::array<std::uint64_t, 4> open_paths{};  // room in window and sequence
-  std::array<std::uint64_t, 4> skip_paths{};  // those that sit out a rotation: cc.skip
+  std::array<std::uint64_t, 4> skip_paths{};  // those that sit out a rotation
   std::vector<PlaneHealth> planes;            // by index in params.planes
   Pulse pulse;
   Nanos recovered_at = 0;  // when the peer was heard after it had been silent as a whole

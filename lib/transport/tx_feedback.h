@@ -138,9 +138,9 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     p.gap_since = kNever;
   else if (p.gap_since == kNever || ripe)
     p.gap_since = now_;
-  if (newer)
-    Cc::on_ack(c.cc, p.cc, bytes, packets, ce < 0x80000000U ? ce : 0, a.cum, p.seq.next, delay);
-  if (p.cc.skip) c.set_skip(path, true);
+  if (newer &&
+      Cc::on_ack(c.cc, p.cc, bytes, packets, ce < 0x80000000U ? ce : 0, a.cum, p.seq.next, delay))
+    c.set_skip(path, true);
   settle(c, path);
   watch_window(c);
   if (bytes != 0) plane_progress(c, path);

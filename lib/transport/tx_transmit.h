@@ -194,7 +194,6 @@ int TxRole<Q, Io, Cc>::pick_path(Conn& c) {
       const auto p = static_cast<std::uint8_t>(at);
       if (c.skips(p)) {
         c.set_skip(p, false);
-        c.paths[p].cc.skip = false;
         skipped = true;
         continue;
       }

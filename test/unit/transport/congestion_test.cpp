@@ -227,7 +227,9 @@ TEST_F(EcnAimdTest, scale__in_proportion) {
 // A round of the loss rule ends when what was next at its start is acknowledged, not before.
 TEST_F(EcnAimdTest, on_ack__once_per_round) {
   start(1);
-  EcnAimd::on_ack(conn_, paths_[0], 1000, 1, 0, PathSeq{99}, PathSeq{150}, EcnAimd::Delay{0, 0});
+  EXPECT_FALSE(EcnAimd::on_ack(conn_, paths_[0], 1000, 1, 0, PathSeq{99}, PathSeq{150},
+                               EcnAimd::Delay{0, 0}))
+      << "without a mark it goes on";
   EXPECT_EQ(paths_[0].round_end, PathSeq{100});
   EcnAimd::on_ack(conn_, paths_[0], 1000, 1, 0, PathSeq{100}, PathSeq{150}, EcnAimd::Delay{0, 0});
   EXPECT_EQ(paths_[0].round_end, PathSeq{150});
@@ -239,9 +241,8 @@ TEST_F(EcnAimdTest, on_ack__each_mark_takes_half_a_packet) {
   config_.initial_window = 800 * 4096;
   start(2);
   const Bytes w = paths_[0].window;
-  EcnAimd::on_ack(conn_, paths_[0], 10 * 4096, 10, 10, PathSeq{1}, PathSeq{150},
-                  EcnAimd::Delay{0, 0});
-  EXPECT_TRUE(paths_[0].skip);
+  EXPECT_TRUE(EcnAimd::on_ack(conn_, paths_[0], 10 * 4096, 10, 10, PathSeq{1}, PathSeq{150},
+                              EcnAimd::Delay{0, 0}));
   EXPECT_EQ(paths_[0].window, w - 10 * 2048);
   EXPECT_EQ(paths_[1].window, w) << "the other path is not concerned";
   for (int i = 0; i < 39; ++i)
