@@ -85,7 +85,8 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
   const bool first = c.starting;
   heard(c, path);
   p.epoch_confirmed = true;
-  p.highest_acked = serial_max(p.highest_acked, a.highest);
+  const bool fresh = a.highest > p.highest_acked;
+  if (fresh) p.highest_acked = a.highest;
   const auto late = static_cast<std::uint16_t>(a.late - p.peer_late);
   if (late != 0 && late < 0x8000) {
     p.peer_late = a.late;
@@ -107,18 +108,16 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     newly.words()[k] = acked.words()[k] & p.seq.unresolved.words()[k];
   Bytes bytes = 0;
   typename Cc::Delay delay{0, 0};
+  // Also of a transmission that was given up for lost meanwhile: else a queue longer than the probe
+  // timeout would never be measured, and all of it sent again and again. [MR-7.2.1] [MR-7.2.2]
+  if (fresh && a.ack_delay_64ns != wire::kNoDelaySample) {
+    // 64 bits: the peer chose the echo, and the difference may be as low as it can get.
+    const std::int64_t units =
+        std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
+    if (units > 0)
+      delay = {on_rtt(c, p, static_cast<Nanos>(units) << kWireTimeShift), c.lowest_rtt.value()};
+  }
   if (newly.any()) {
-    const std::int32_t top = a.highest - p.seq.floor;
-    // A sample only from the ACK that newly acknowledges `highest`. [MR-7.2.1] [MR-7.2.2]
-    if (top >= 0 && newly.test(static_cast<unsigned>(top)) &&
-        a.ack_delay_64ns != wire::kNoDelaySample) {
-      // 64 bits: the peer chose the echo, and the difference may be as low as it can get.
-      const std::int64_t units =
-          std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
-      if (units > 0) {
-        delay = {on_rtt(c, p, static_cast<Nanos>(units) << kWireTimeShift), c.lowest_rtt.value()};
-      }
-    }
     apply_acked(c, path, newly, bytes);
     p.last_progress = now_;
   }

@@ -282,6 +282,24 @@ TEST(Recovery, path__silent_while_others_answer) {
   EXPECT_EQ(resent_on_dead, 0U);
 }
 
+// [MR-7.2.1] Answers that come when everything was given up for lost say how long the way is: what
+// is lost by mistake is the packets of the first round trip, not those of every one.
+TEST(Recovery, rtt__learned_from_what_was_given_up) {
+  WorldOptions o = options();
+  o.config.probe_timeout_floor = 20 * kMicrosecond;
+  Pair p(o);
+  p.ab.extra_delay = kMillisecond;
+  for (std::uint64_t i = 0; i < 20; ++i) p.write(i, 50000, i * 50000);
+  ASSERT_TRUE(p.finish(20, 100 * kMillisecond));
+  EXPECT_TRUE(p.same(0, 1000000));
+  for (unsigned i = 0; i < p.conn().rest.size(); ++i)
+    EXPECT_GT(p.path(i).rtt.srtt(), kMillisecond) << i;
+  const std::uint64_t resent = p.a.tx.counters().resent_packets;
+  for (std::uint64_t i = 0; i < 20; ++i) p.write(20 + i, 50000, i * 50000);
+  ASSERT_TRUE(p.finish(40, 100 * kMillisecond));
+  EXPECT_EQ(p.a.tx.counters().resent_packets, resent);
+}
+
 // [MR-9.4.5] Heavy loss on every path demotes none that still acknowledges for long.
 TEST(Recovery, path__loss_alone_does_not_end_it) {
   WorldOptions o = options();
