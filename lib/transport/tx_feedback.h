@@ -129,6 +129,8 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     apply_acked(c, path, newly, bytes);
     p.last_progress = now_;
   }
+    c.loss_mean.acked(before - p.data_unresolved);
+    p.losses.acked(before - p.data_unresolved);
   if (first) lift_windows(c);  // the round trip is known now
   const bool ripe = p.gap_since != kNever && now_ - p.gap_since >= p.rtt.srtt() / 4;
   const unsigned threshold = p.dup.value(now_);

@@ -35,8 +35,10 @@ bool TxRole<Q, Io, Cc>::resolve(Conn& c, std::uint8_t path, unsigned bit, Lost h
   ++c.rest[path].counters.lost;
   ++c.lost;
   ++counters_.lost_packets;
-  // [MR-8.3.7]
-  if (how != Lost::kMoved) Cc::on_loss(c.cc, p.cc, r.bytes);
+  if (how == Lost::kMoved) return true;
+  c.loss_mean.lost();
+  if (!c.cc.hinted) p.leaving |= p.losses.lost(c.loss_mean);  // [MR-9.4.7]
+  Cc::on_loss(c.cc, p.cc, r.bytes);                           // [MR-8.3.7]
   return true;
 }
 

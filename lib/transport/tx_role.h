@@ -277,6 +277,14 @@ class TxRole {
   enum class Sent : std::uint8_t { kYes, kNothing, kNoRoom };
   Sent send_resend(Conn& c);
   Sent send_new(Conn& c);
+  // Something was lost of late, and not in the queue that a hint speaks of.
+  [[nodiscard]] static bool worth_questions(const Conn& c) {
+    return c.flush_credit != 0 && !c.cc.hinted;
+  }
+  // Enough data for one packet per path not to matter. [MR-7.6.5]
+  [[nodiscard]] static bool much_since_flush(const Conn& c) {
+    return c.sent_since_flush >= 4 * c.active_paths;
+  }
   bool any_port(const Conn& c);
   int pick_path(Conn& c);
   int pick_resend_path(Conn& c, const ResendNode& n);
@@ -286,7 +294,9 @@ class TxRole {
   std::uint32_t write_header(std::uint8_t* out, Conn& c, std::uint8_t path, SendStream& s,
                              const WorkState& w, StreamSeq spn, std::uint32_t offset,
                              std::uint32_t bytes, bool resend, PathSeq pseq);
-  bool send_flushes(Conn& c);
+  void owe_flush(Conn& c, std::uint8_t path);
+  void owe_flushes(Conn& c, bool waits);
+  bool pay_flushes(Conn& c);
   bool send_flush(Conn& c, std::uint8_t path);
   bool send_probe(Conn& c, std::uint8_t path, std::uint16_t stream, std::uint64_t nonce,
                   wire::ProbeKind kind = wire::ProbeKind::kLiveness);
