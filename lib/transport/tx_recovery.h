@@ -166,6 +166,7 @@ void TxRole<Q, Io, Cc>::settle(Conn& c, std::uint8_t path) {
     blocks_.give(p.block);
     p.block = kNil;
   }
+  if (p.leaving && p.health.carries() && !p.draining) leave_route(c, path);
   if (p.draining && p.data_unresolved == 0) return try_port_change(c, path);
   update_open(c, path);
   // [MR-7.4.3] [MR-7.4.4]

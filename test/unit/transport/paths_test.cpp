@@ -80,6 +80,38 @@ TEST(Paths, black_route__fails_and_returns_on_another_port) {
   EXPECT_EQ(p.a.tx.counters().drops[DropReason::kAckStale], 0U);
 }
 
+// [MR-9.4.7] [MR-9.3.1] Every second packet of one path is lost, while others lose nothing: it goes
+// to another port, and carries again without a probe.
+TEST(Paths, lossy_route__is_left) {
+  Pair p(options());
+  keep_writing(p, 300 * kMicrosecond);
+  const std::uint16_t bad = p.path(2).source_port;
+  const std::uint8_t epoch = p.path(2).epoch;
+  std::uint64_t on_bad = 0;
+  p.ab.drop_if = [&](const Frame& f) {
+    return Pair::is(f, wire::Type::kData) && f.src_port == bad && ++on_bad % 2 == 0;
+  };
+  keep_writing(p, 2 * kMillisecond);
+  EXPECT_NE(p.path(2).source_port, bad);
+  EXPECT_EQ(p.path(2).epoch, static_cast<std::uint8_t>(epoch + 1));
+  EXPECT_LT(on_bad, 60U);
+  EXPECT_EQ(p.a.tx.counters().routes_left, 1U);
+  EXPECT_EQ(p.a.tx.counters().paths_failed, 0U);
+  const std::uint64_t sent = p.path(2).counters.packets;
+  keep_writing(p, 300 * kMicrosecond);
+  EXPECT_GT(p.path(2).counters.packets, sent + 50);
+}
+
+// [MR-9.4.5] Loss that all paths have is no reason to leave any.
+TEST(Paths, uniform_loss__leaves_no_route) {
+  for (const std::uint32_t ppm : {10'000U, 50'000U, 100'000U}) {
+    Pair p(options());
+    p.ab.faults.loss_ppm = ppm;
+    keep_writing(p, 5 * kMillisecond);
+    EXPECT_EQ(p.a.tx.counters().routes_left, 0U) << ppm;
+  }
+}
+
 // One direction only: the data arrives, its acknowledgments do not.
 TEST(Paths, black_return_route__fails_and_no_byte_is_placed_twice) {
   Pair p(options());
