@@ -370,7 +370,12 @@ void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   // Also what brings a silent path back: its answer is heard. When what could not be resolved for
   // want of nodes keeps the numbers from moving on, the rest of them is for data.
   const bool crowded = p.seq.span() >= PathWindow::kLimit / 2;
-  if (!crowded) send_flush(c, path);
+  // Many paths may time out in one pass, more than the port takes: a question that is not asked
+  // counts as unanswered all the same. [MR-7.6.6]
+  if (!crowded && !send_flush(c, path)) {
+    p.owes_flush = c.owes_flushes = true;
+    list_conn(c);
+  }
   if (!crowded && p.health.silences < 2) return;
   p.health.nonce = fresh_nonce(c);
   if (!send_probe(c, path, 0xffff, p.health.nonce)) p.health.nonce = 0;

@@ -20,6 +20,21 @@ bool TxRole<Q, Io, Cc>::send_flushes(Conn& c) {
   return true;
 }
 
+// What timeouts could not send. False: some is still owed. [MR-7.6.6]
+template <typename Q, typename Io, typename Cc>
+bool TxRole<Q, Io, Cc>::send_owed_flushes(Conn& c) {
+  for (unsigned i = 0; i < c.paths.size(); ++i) {
+    Path& p = c.paths[i];
+    if (!p.owes_flush) continue;
+    // Heard, or failed, meanwhile: nothing is asked any more.
+    if (p.health.state != PathState::kSuspect || !c.planes[c.plane_slots[i]].up())
+      p.owes_flush = false;
+    else if (!send_flush(c, static_cast<std::uint8_t>(i)))
+      return false;
+  }
+  return true;
+}
+
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];
@@ -53,8 +68,8 @@ bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path) {
   std::memcpy(out, &f, sizeof f);
   finish_packet(c, path, out, sizeof f, nullptr, 0, kNil);
   blocks_[p.block][pseq.v & 255] = TxRecord{0, {}, to_wire_time(now_).v, 0, 0, false};
-  p.dirty = false;         // [MR-7.6.4]
-  p.last_progress = now_;  // its answer is waited for
+  p.dirty = p.owes_flush = false;  // [MR-7.6.4]
+  p.last_progress = now_;          // its answer is waited for
   ++counters_.flushes;
   update_open(c, path);
   return true;

@@ -286,6 +286,7 @@ class TxRole {
                              const WorkState& w, StreamSeq spn, std::uint32_t offset,
                              std::uint32_t bytes, bool resend, PathSeq pseq);
   bool send_flushes(Conn& c);
+  bool send_owed_flushes(Conn& c);
   bool send_flush(Conn& c, std::uint8_t path);
   bool send_probe(Conn& c, std::uint8_t path, std::uint16_t stream, std::uint64_t nonce,
                   wire::ProbeKind kind = wire::ProbeKind::kLiveness);

@@ -68,6 +68,7 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
     list_conn(c);
     return 0;
   }
+  if (c.owes_flushes) c.owes_flushes = !send_owed_flushes(c);
   std::uint32_t sent = 0;
   Sent last = Sent::kYes;
   while (sent < budget && last == Sent::kYes) {
@@ -84,7 +85,7 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
     // [MR-7.6.1] [MR-7.6.5] After a loss at every drain; else when the drain ends enough data for
     // one packet per path not to matter.
     const bool due = c.flush_credit != 0 || c.sent_since_flush >= 4 * c.active_paths;
-    if (due && !send_flushes(c)) list_conn(c);
+    if ((due && !send_flushes(c)) || c.owes_flushes) list_conn(c);
   } else {
     list_conn(c);  // more to send, or room to wait for: looked at again next pass
   }
