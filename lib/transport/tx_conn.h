@@ -30,7 +30,8 @@ struct TxRecord {
   std::uint32_t sent_64ns = 0;
   std::uint16_t bytes = 0;
   std::uint8_t losses = 0;
-  bool data = false;  // false: FLUSH
+  bool data : 1 = false;       // false: FLUSH
+  bool announces : 1 = false;  // and that one ahead of a start
 };
 static_assert(sizeof(TxRecord) == 16);
 using TxBlock = std::array<TxRecord, 256>;  // indexed by pseq modulo 256

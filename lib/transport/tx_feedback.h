@@ -115,7 +115,10 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
       // 64 bits: the peer chose the echo, and the difference may be as low as it can get.
       const std::int64_t units =
           std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
-      if (units > 0) {
+      const bool announcement = blocks_[p.block][a.highest.v & 255].announces;
+      if (units > 0 && announcement) {
+        on_announced(c, static_cast<Nanos>(units) << kWireTimeShift);
+      } else if (units > 0) {
         delay = {on_rtt(c, p, static_cast<Nanos>(units) << kWireTimeShift), c.lowest_rtt.value()};
       }
     }

@@ -276,7 +276,10 @@ template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std::uint32_t work,
                                   StreamSeq spn, std::uint8_t losses, bool resend) {
   // Before anything is taken for this packet: it may send probes of its own.
-  if (c.unresolved + c.waiting == 0) start_after_idle(c);
+  if (c.unresolved + c.waiting == 0) {
+    start_after_idle(c);
+    if (c.starting) announce(c);
+  }
   Path& p = c.paths[path];
   const WorkState& w = work_[work];
   const std::uint32_t mtu = c.params.payload_mtu;
@@ -416,7 +419,8 @@ std::uint32_t TxRole<Q, Io, Cc>::write_header(std::uint8_t* out, Conn& c, std::u
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::finish_packet(Conn& c, std::uint8_t path, std::uint8_t* header,
                                       std::uint32_t header_bytes, const std::uint8_t* payload,
-                                      std::uint32_t payload_bytes, std::uint32_t work) {
+                                      std::uint32_t payload_bytes, std::uint32_t work,
+                                      bool control) {
   wire::Be32 crc;
   const std::uint8_t* trailer = nullptr;
   // [MR-3.2.1]
@@ -425,7 +429,7 @@ void TxRole<Q, Io, Cc>::finish_packet(Conn& c, std::uint8_t path, std::uint8_t* 
     trailer = reinterpret_cast<const std::uint8_t*>(&crc);
   }
   io_.commit(header_bytes, payload, payload_bytes, trailer, c.rest[path].source_port,
-             c.params.peer_port, work);
+             c.params.peer_port, work, control);
 }
 
 }  // namespace metaroce
