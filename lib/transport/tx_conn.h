@@ -30,8 +30,7 @@ struct TxRecord {
   std::uint32_t sent_64ns = 0;
   std::uint16_t bytes = 0;
   std::uint8_t losses = 0;
-  bool data : 1 = false;       // false: FLUSH
-  bool announces : 1 = false;  // and that one ahead of a start
+  bool data = false;  // false: FLUSH
 };
 static_assert(sizeof(TxRecord) == 16);
 using TxBlock = std::array<TxRecord, 256>;  // indexed by pseq modulo 256
@@ -65,6 +64,7 @@ struct TxPath {
   RttEstimator rtt;
   PathLowestRtt lowest_rtt;  // [MR-8.4.17]
   PathSeq highest_acked;     // highest number that the peer reported
+  PathSeq announced;         // of the last announcement, or a number that was acknowledged before
   std::uint32_t peer_ce = 0, peer_received = 0;
   std::uint16_t peer_late = 0;
   std::uint16_t wanted_port = 0;  // after the drain

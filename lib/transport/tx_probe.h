@@ -67,7 +67,8 @@ bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path, bool announces) {
   f.demand = demand(c, 0, 0);
   std::memcpy(out, &f, sizeof f);
   finish_packet(c, path, out, sizeof f, nullptr, 0, kNil, announces);
-  blocks_[p.block][pseq.v & 255] = TxRecord{0, {}, to_wire_time(now_).v, 0, 0, false, announces};
+  blocks_[p.block][pseq.v & 255] = TxRecord{0, {}, to_wire_time(now_).v, 0, 0, false};
+  if (announces) p.announced = pseq;
   p.dirty = p.owes_flush = false;  // [MR-7.6.4]
   p.last_progress = now_;          // its answer is waited for
   ++counters_.flushes;

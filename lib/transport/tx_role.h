@@ -164,6 +164,7 @@ class TxRole {
   void on_timer(Conn& c, std::uint8_t path);
   void on_ripe_gap(Conn& c, std::uint8_t path);
   void on_timeout(Conn& c, std::uint8_t path);
+  void heard_peer(Conn& c);
   void heard(Conn& c, std::uint8_t path);
   // [MR-6.6.6]
   static WorkStatus final_status(wire::NackReason r) {
