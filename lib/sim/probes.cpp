@@ -86,6 +86,8 @@ void Probes::series(const RunHooks& hooks) {
       window += conn->cc.window;
       for (const auto& p : conn->paths) inflight += p.inflight;
     }
+    hooks.series(now, host + "waiting_packets",
+                 static_cast<std::int64_t>(net_.inbox(static_cast<std::uint16_t>(h)).size()));
     hooks.series(now, host + "window_bytes", window);
     hooks.series(now, host + "inflight_bytes", inflight);
   }

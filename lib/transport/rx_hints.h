@@ -35,7 +35,7 @@ void RxRole<Q, Io>::refresh_hints() {
   hint_wake_ = kNever;
   for (std::uint32_t left = hinted_ports_; left != 0; left &= left - 1) {
     PortHints& port = hints_[static_cast<unsigned>(std::countr_zero(left))];
-    port.poll(now_, [this](std::uint32_t index, std::uint8_t path) {
+    port.poll(now_, pressed(), [this](std::uint32_t index, std::uint8_t path) {
       RxConn& conn = conns_[index];
       conn.reply_path = path;
       RxConn::mark(conn.ack_paths, path);  // a hint travels with the block of a path
