@@ -65,6 +65,7 @@ struct TxPath {
   RttEstimator rtt;
   PathLowestRtt lowest_rtt;  // [MR-8.4.17]
   PathSeq highest_acked;     // highest number that the peer reported
+  PathSeq announced;         // of the last announcement, or a number that was acknowledged before
   std::uint32_t peer_ce = 0, peer_received = 0;
   std::uint16_t peer_late = 0;
   std::uint16_t wanted_port = 0;  // after the drain
@@ -75,6 +76,7 @@ struct TxPath {
   bool leaving = false;         // its route is bad: a new port, as soon as it carries
   std::uint8_t flushes = 0;     // owed, when its bit in flush_paths is set
   LossScore losses;
+  bool owes_flush = false;  // a timeout's question found no room in the port
   DupThreshold dup;
   PathHealth health;
   Bytes window_before = 0;  // before its silence began
@@ -181,6 +183,7 @@ struct TxConn {
   Nanos path_windows_end = 0;    // and the windows of the paths' lowest round trips end
   bool flush_on_resume = false;  // after the pause that the first hint makes
   bool drained = false;          // its FLUSHes are those of a drain
+  bool owes_flushes = false;     // some path does
   TxHint hint;
   std::uint64_t backlog = 0;  // bytes taken from applications and not sent
   std::uint64_t acked_bytes = 0, resent = 0, lost = 0, spurious = 0, packets = 0;
@@ -196,7 +199,7 @@ struct TxConn {
   [[nodiscard]] bool any_skips() const {
     return (skip_paths[0] | skip_paths[1] | skip_paths[2] | skip_paths[3]) != 0;
   }
-  [[nodiscard]] bool owes_flushes() const {
+  [[nodiscard]] bool flushes_owed() const {
     return (flush_paths[0] | flush_paths[1] | flush_paths[2] | flush_paths[3]) != 0;
   }
   void set_skip(std::uint8_t p, bool on) {

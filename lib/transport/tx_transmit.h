@@ -72,10 +72,11 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
   if (c.drained && !worth_questions(c) && (c.resend_head != kNil || c.stream_head != kNil))
     c.flush_paths = {};
   c.drained = false;
+  if (c.owes_flushes) c.owes_flushes = !send_owed_flushes(c);
   std::uint32_t sent = 0;
   Sent last = Sent::kYes;
   while (sent < budget && last == Sent::kYes) {
-    if (c.owes_flushes()) pay_flushes(c);  // [MR-8.1.3]
+    if (c.flushes_owed()) pay_flushes(c);  // [MR-8.1.3]
     if (!may_send(c)) {
       last = Sent::kNoRoom;
       break;
@@ -90,7 +91,7 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
     // one packet per path not to matter.
     c.drained = c.flush_credit != 0 || much_since_flush(c);
     if (c.drained) owe_flushes(c, true);
-    if (!pay_flushes(c))
+    if (!pay_flushes(c) || c.owes_flushes)
       list_conn(c);
     else if (c.drained)
       c.sent_since_flush = 0;
@@ -291,7 +292,10 @@ template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std::uint32_t work,
                                   StreamSeq spn, std::uint8_t losses, bool resend) {
   // Before anything is taken for this packet: it may send probes of its own.
-  if (c.unresolved + c.waiting == 0) start_after_idle(c);
+  if (c.unresolved + c.waiting == 0) {
+    start_after_idle(c);
+    if (c.starting) announce(c);
+  }
   Path& p = c.paths[path];
   const WorkState& w = work_[work];
   const std::uint32_t mtu = c.params.payload_mtu;
@@ -431,7 +435,8 @@ std::uint32_t TxRole<Q, Io, Cc>::write_header(std::uint8_t* out, Conn& c, std::u
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::finish_packet(Conn& c, std::uint8_t path, std::uint8_t* header,
                                       std::uint32_t header_bytes, const std::uint8_t* payload,
-                                      std::uint32_t payload_bytes, std::uint32_t work) {
+                                      std::uint32_t payload_bytes, std::uint32_t work,
+                                      bool control) {
   wire::Be32 crc;
   const std::uint8_t* trailer = nullptr;
   // [MR-3.2.1]
@@ -440,7 +445,7 @@ void TxRole<Q, Io, Cc>::finish_packet(Conn& c, std::uint8_t path, std::uint8_t* 
     trailer = reinterpret_cast<const std::uint8_t*>(&crc);
   }
   io_.commit(header_bytes, payload, payload_bytes, trailer, c.rest[path].source_port,
-             c.params.peer_port, work);
+             c.params.peer_port, work, control);
 }
 
 }  // namespace metaroce
