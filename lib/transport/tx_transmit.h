@@ -179,7 +179,10 @@ typename TxRole<Q, Io, Cc>::Sent TxRole<Q, Io, Cc>::send_new(Conn& c) {
       return Sent::kNoRoom;
     }
     // [MR-7.6.8] As at a drain: who waits for this message does not wait for what comes after it.
-    if (worth_questions(c) && spn + 1 == work_[work].end() && much_since_flush(c)) {
+    // Short ones would have a question for each of their packets.
+    const WorkState& w = work_[work];
+    if (spn + 1 == w.end() && worth_questions(c) && much_since_flush(c) &&
+        static_cast<std::uint32_t>(w.end() - w.first) >= 4 * c.active_paths) {
       owe_flushes(c, false);
       c.sent_since_flush = 0;
     }
