@@ -6,7 +6,7 @@
 //   SUSPECT  is only asked. Anything heard makes it ACTIVE; the third silence in a row, while other
 //            paths are heard, makes it FAILED; without anything heard from the peer, the eighth: a
 //            peer that is descheduled for some ten milliseconds is not a broken path.
-//   FAILED   carries nothing, waits for its time to be probed.
+//   FAILED   carries nothing, and is probed at once.
 //   PROBING  is asked: with a small PROBE first, answered, with full-size ones. Three answers to
 //            full-size PROBEs make it ACTIVE. A try without an answer moves it to a new source port
 //            and starts the count again; tries are 1 to 100 ms apart, for ever.
@@ -113,7 +113,7 @@ struct PathHealth {
     silences = replies = 0;
     nonce = 0;
     interval = kBackoffMin;
-    next = now + kBackoffMin;
+    next = now;
   }
 
   struct Ask {

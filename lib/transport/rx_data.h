@@ -65,6 +65,7 @@ void RxRole<Q, Io>::on_data(RxConn& conn, const RxPacket& p, const wire::Checked
       case RecvStream::Window::kDuplicate:  // before the key: it may be invalid by now [MR-4.4.1]
         drop(DropReason::kDuplicate);
         ++conn.counters.duplicates;
+        owe_stream_block(conn, *s);  // the ACK that said so was lost [MR-7.1.6]
         break;
       case RecvStream::Window::kBeyond:
         o = retry_later(DropReason::kStreamWindow, wire::NackReason::kStreamWindow, 50);

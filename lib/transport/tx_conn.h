@@ -16,6 +16,7 @@
 #include "transport/loss_recovery.h"
 #include "transport/params.h"
 #include "transport/path_health.h"
+#include "transport/path_loss.h"
 #include "transport/plane_health.h"
 #include "transport/rtt.h"
 #include "transport/send_stream.h"
@@ -72,7 +73,10 @@ struct TxPath {
   bool epoch_confirmed = true;  // the peer acknowledged something in it
   bool draining = false;        // a port change waits for the path to empty
   bool dirty = false;           // the last transmission was data: a loss would not show
-  bool owes_flush = false;      // a timeout's question found no room in the port
+  bool leaving = false;         // its route is bad: a new port, as soon as it carries
+  std::uint8_t flushes = 0;     // owed, when its bit in flush_paths is set
+  LossScore losses;
+  bool owes_flush = false;  // a timeout's question found no room in the port
   DupThreshold dup;
   PathHealth health;
   Bytes window_before = 0;  // before its silence began
@@ -132,9 +136,10 @@ struct TxConn {
   std::uint32_t timers = 0;     // at work: identifier of the first path's
   std::vector<PathRest> rest;   // of each path
   const std::uint8_t* plane_slots = nullptr;
-  std::array<std::uint64_t, 4> open_paths{};  // room in window and sequence
-  std::array<std::uint64_t, 4> skip_paths{};  // those that sit out a rotation
-  std::vector<PlaneHealth> planes;            // by index in params.planes
+  std::array<std::uint64_t, 4> open_paths{};   // room in window and sequence
+  std::array<std::uint64_t, 4> skip_paths{};   // those that sit out a rotation
+  std::array<std::uint64_t, 4> flush_paths{};  // those that a FLUSH is owed to
+  std::vector<PlaneHealth> planes;             // by index in params.planes
   Pulse pulse;
   Nanos recovered_at = 0;  // when the peer was heard after it had been silent as a whole
   Nanos plane_check_at = 0;
@@ -169,13 +174,15 @@ struct TxConn {
   Nanos pace_at = 0;   // no token before
   Mbps pace_rate = 0;  // min(line rate, hint); 0 = not paced
   Bytes hint_window = kNoHintWindow;
-  RttEstimator rtt;  // of all paths together
+  RttEstimator rtt;    // of all paths together
+  LossMean loss_mean;  // likewise
   LowestRtt lowest_rtt;
   Nanos latest_queue = 0;        // what the newest sample of a round trip waited in queues
   Nanos longer_trip = 0;         // what routes of different lengths add to the lowest round trip
   Nanos trip_at = 0;             // when that is looked at again,
   Nanos path_windows_end = 0;    // and the windows of the paths' lowest round trips end
   bool flush_on_resume = false;  // after the pause that the first hint makes
+  bool drained = false;          // its FLUSHes are those of a drain
   bool owes_flushes = false;     // some path does
   TxHint hint;
   std::uint64_t backlog = 0;  // bytes taken from applications and not sent
@@ -191,6 +198,9 @@ struct TxConn {
   }
   [[nodiscard]] bool any_skips() const {
     return (skip_paths[0] | skip_paths[1] | skip_paths[2] | skip_paths[3]) != 0;
+  }
+  [[nodiscard]] bool flushes_owed() const {
+    return (flush_paths[0] | flush_paths[1] | flush_paths[2] | flush_paths[3]) != 0;
   }
   void set_skip(std::uint8_t p, bool on) {
     const std::uint64_t bit = std::uint64_t{1} << (p % 64);

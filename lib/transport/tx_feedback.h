@@ -106,6 +106,7 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
   if (newer) {
     p.peer_ce = a.ce_packets;
     p.peer_received = a.received_packets;
+    if (ce != 0) p.losses.reset();
   }
 
   SackVector newly;
@@ -128,7 +129,10 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
       delay = {on_rtt(c, p, static_cast<Nanos>(units) << kWireTimeShift), c.lowest_rtt.value()};
   }
   if (newly.any()) {
+    const std::uint32_t before = p.data_unresolved;
     apply_acked(c, path, newly, bytes);
+    c.loss_mean.acked(before - p.data_unresolved);
+    p.losses.acked(before - p.data_unresolved);
     p.last_progress = now_;
   }
   if (first) lift_windows(c);  // the round trip is known now

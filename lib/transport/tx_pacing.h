@@ -30,7 +30,11 @@ bool TxRole<Q, Io, Cc>::may_send(Conn& c) {
     wake_ = std::min(wake_, c.pace_at);
     return false;
   }
-  if (c.flush_on_resume) c.flush_on_resume = !send_flushes(c);
+  if (c.flush_on_resume) {
+    owe_flushes(c, true);
+    c.flush_on_resume = !pay_flushes(c);
+    if (!c.flush_on_resume) c.sent_since_flush = 0;
+  }
   credit(c);
   if (c.tokens > 0) return true;
   // A hint that expires first lets it go at the line rate.

@@ -155,7 +155,8 @@ void TxRole<Q, Io, Cc>::change_port(Conn& c, std::uint8_t path, std::uint16_t po
     ++counters_.epoch_changes;
     p.epoch_confirmed = false;
   }
-  p.draining = p.dirty = false;
+  p.draining = p.dirty = p.leaving = false;
+  p.losses.reset();
   p.gap_since = kNever;
 }
 
@@ -166,6 +167,18 @@ void TxRole<Q, Io, Cc>::start_port_change(Conn& c, std::uint8_t path, std::uint1
   p.draining = true;
   update_open(c, path);
   try_port_change(c, path);
+}
+
+// It loses far more than the others: to another route, as soon as it is empty. What it holds is
+// asked for, because one packet after the other would wait for a probe timeout. [MR-9.4.7]
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::leave_route(Conn& c, std::uint8_t path) {
+  Path& p = c.paths[path];
+  p.leaving = false;
+  p.wanted_port = draw_port(c, path);
+  p.draining = true;
+  ++counters_.routes_left;
+  if (p.data_unresolved != 0) owe_flush(c, path);
 }
 
 // A planned change waits until the path is empty. [MR-9.3.2]

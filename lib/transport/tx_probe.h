@@ -6,18 +6,49 @@
 
 namespace metaroce {
 
-// A FLUSH gives each dirty path's last data packet a successor. [MR-7.6.1] False: a port has no
-// room now, the rest is still to be sent.
+// A FLUSH gives the path's last data packet a successor. Twice where packets are lost often: it, or
+// its answer, may be lost like any other. Not under a hint: what is lost there waited in the queue
+// that these would wait in. [MR-7.6.1] [MR-7.6.4]
 template <typename Q, typename Io, typename Cc>
-bool TxRole<Q, Io, Cc>::send_flushes(Conn& c) {
+void TxRole<Q, Io, Cc>::owe_flush(Conn& c, std::uint8_t path) {
+  c.paths[path].flushes = worth_questions(c) && c.loss_mean.often() ? 2 : 1;
+  c.flush_paths[path / 64] |= std::uint64_t{1} << (path % 64);
+}
+
+// On each dirty path. `waits`: nothing else is sent, so that the answer is what timeouts wait for.
+// While data goes on, a dead route must not get a new delay with each question.
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::owe_flushes(Conn& c, bool waits) {
   for (unsigned i = 0; i < c.paths.size(); ++i) {
-    // [MR-7.6.4]
-    if (!c.paths[i].dirty || c.paths[i].data_unresolved == 0) continue;
-    if (!io_.ready(c.params.index, c.plane_slots[i])) return false;  // [MR-7.6.6]
-    send_flush(c, static_cast<std::uint8_t>(i));
+    Path& p = c.paths[i];
+    if (!p.dirty || p.data_unresolved == 0) continue;
+    owe_flush(c, static_cast<std::uint8_t>(i));
+    if (waits) p.last_progress = now_;
   }
-  c.sent_since_flush = 0;
-  return true;
+}
+
+// False: a port has no room now, the rest is still owed. [MR-7.6.6]
+template <typename Q, typename Io, typename Cc>
+bool TxRole<Q, Io, Cc>::pay_flushes(Conn& c) {
+  bool all = true;
+  for (unsigned w = 0; w < 4; ++w) {
+    for (std::uint64_t v = c.flush_paths[w]; v != 0; v &= v - 1) {
+      const unsigned i = w * 64 + static_cast<unsigned>(std::countr_zero(v));
+      Path& p = c.paths[i];
+      while (p.flushes != 0 && p.data_unresolved != 0 &&
+             io_.ready(c.params.index, c.plane_slots[i]) &&
+             send_flush(c, static_cast<std::uint8_t>(i)))
+        --p.flushes;
+      if (p.flushes != 0 && p.data_unresolved != 0 &&
+          !io_.ready(c.params.index, c.plane_slots[i])) {
+        all = false;
+        continue;
+      }
+      p.flushes = 0;
+      c.flush_paths[w] &= ~(v & (~v + 1));
+    }
+  }
+  return all;
 }
 
 // What timeouts could not send. False: some is still owed. [MR-7.6.6]
@@ -31,6 +62,8 @@ bool TxRole<Q, Io, Cc>::send_owed_flushes(Conn& c) {
       p.owes_flush = false;
     else if (!send_flush(c, static_cast<std::uint8_t>(i)))
       return false;
+    else
+      p.last_progress = now_;  // its answer is waited for
   }
   return true;
 }
@@ -70,7 +103,6 @@ bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path, bool announces) {
   blocks_[p.block][pseq.v & 255] = TxRecord{0, {}, to_wire_time(now_).v, 0, 0, false};
   if (announces) p.announced = pseq;
   p.dirty = p.owes_flush = false;  // [MR-7.6.4]
-  p.last_progress = now_;          // its answer is waited for
   ++counters_.flushes;
   update_open(c, path);
   return true;

@@ -35,8 +35,10 @@ bool TxRole<Q, Io, Cc>::resolve(Conn& c, std::uint8_t path, unsigned bit, Lost h
   ++c.rest[path].counters.lost;
   ++c.lost;
   ++counters_.lost_packets;
-  // [MR-8.3.7]
-  if (how != Lost::kMoved) Cc::on_loss(c.cc, p.cc, r.bytes);
+  if (how == Lost::kMoved) return true;
+  c.loss_mean.lost();
+  if (!c.cc.hinted) p.leaving |= p.losses.lost(c.loss_mean);  // [MR-9.4.7]
+  Cc::on_loss(c.cc, p.cc, r.bytes);                           // [MR-8.3.7]
   return true;
 }
 
@@ -164,6 +166,7 @@ void TxRole<Q, Io, Cc>::settle(Conn& c, std::uint8_t path) {
     blocks_.give(p.block);
     p.block = kNil;
   }
+  if (p.leaving && p.health.carries() && !p.draining) leave_route(c, path);
   if (p.draining && p.data_unresolved == 0) return try_port_change(c, path);
   update_open(c, path);
   // [MR-7.4.3] [MR-7.4.4]

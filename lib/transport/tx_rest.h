@@ -78,7 +78,7 @@ void TxRole<Q, Io, Cc>::rest(Conn& c) {
   owners_[c.timers >> path_shift_] = kNil;
   paths_.give(c.paths.data());
   c.paths = {};
-  c.open_paths = c.skip_paths = {};
+  c.open_paths = c.skip_paths = c.flush_paths = {};
   c.run_left = 0;
 }
 

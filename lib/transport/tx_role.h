@@ -47,6 +47,7 @@ struct TxCounters {
                 no_window = 0;     // a pool was empty
   std::uint64_t paths_failed = 0;  // third silence in a row, or never verified [MR-9.4.3]
   std::uint64_t paths_mtu = 0;     // small probes answered, full-size ones not [MR-9.1.7]
+  std::uint64_t routes_left = 0;   // far worse than the connection [MR-9.4.7]
   std::uint64_t paths_returned = 0, planes_lost = 0, planes_returned = 0;  // [MR-9.5.1]
   std::uint64_t bad_submissions = 0;
 };
@@ -227,6 +228,7 @@ class TxRole {
   void peer_recovered(Conn& c);
   void change_port(Conn& c, std::uint8_t path, std::uint16_t port);
   void start_port_change(Conn& c, std::uint8_t path, std::uint16_t port);
+  void leave_route(Conn& c, std::uint8_t path);
   void try_port_change(Conn& c, std::uint8_t path);
   std::uint16_t draw_port(Conn& c, std::uint8_t path);
   std::uint64_t fresh_nonce(Conn& c);
@@ -276,6 +278,14 @@ class TxRole {
   std::uint32_t transmit(std::uint32_t budget);
   std::uint32_t send_from(Conn& c, std::uint32_t budget);
   enum class Sent : std::uint8_t { kYes, kNothing, kNoRoom };
+  // Something was lost of late, and not in the queue that a hint speaks of.
+  [[nodiscard]] static bool worth_questions(const Conn& c) {
+    return c.flush_credit != 0 && !c.cc.hinted;
+  }
+  // Enough data for one packet per path not to matter. [MR-7.6.5]
+  [[nodiscard]] static bool much_since_flush(const Conn& c) {
+    return c.sent_since_flush >= 4 * c.active_paths;
+  }
   Sent send_resend(Conn& c);
   Sent send_new(Conn& c);
   bool any_port(const Conn& c);
@@ -287,7 +297,9 @@ class TxRole {
   std::uint32_t write_header(std::uint8_t* out, Conn& c, std::uint8_t path, SendStream& s,
                              const WorkState& w, StreamSeq spn, std::uint32_t offset,
                              std::uint32_t bytes, bool resend, PathSeq pseq);
-  bool send_flushes(Conn& c);
+  void owe_flush(Conn& c, std::uint8_t path);
+  void owe_flushes(Conn& c, bool waits);
+  bool pay_flushes(Conn& c);
   bool send_owed_flushes(Conn& c);
   bool send_flush(Conn& c, std::uint8_t path, bool announces = false);
   void announce(Conn& c);

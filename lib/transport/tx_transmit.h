@@ -68,10 +68,15 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
     list_conn(c);
     return 0;
   }
+  // What has not left since it drained gives way to data, which is a successor as well; later.
+  if (c.drained && !worth_questions(c) && (c.resend_head != kNil || c.stream_head != kNil))
+    c.flush_paths = {};
+  c.drained = false;
   if (c.owes_flushes) c.owes_flushes = !send_owed_flushes(c);
   std::uint32_t sent = 0;
   Sent last = Sent::kYes;
   while (sent < budget && last == Sent::kYes) {
+    if (c.flushes_owed()) pay_flushes(c);  // [MR-8.1.3]
     if (!may_send(c)) {
       last = Sent::kNoRoom;
       break;
@@ -84,8 +89,12 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
   if (last == Sent::kNothing) {
     // [MR-7.6.1] [MR-7.6.5] After a loss at every drain; else when the drain ends enough data for
     // one packet per path not to matter.
-    const bool due = c.flush_credit != 0 || c.sent_since_flush >= 4 * c.active_paths;
-    if ((due && !send_flushes(c)) || c.owes_flushes) list_conn(c);
+    c.drained = c.flush_credit != 0 || much_since_flush(c);
+    if (c.drained) owe_flushes(c, true);
+    if (!pay_flushes(c) || c.owes_flushes)
+      list_conn(c);
+    else if (c.drained)
+      c.sent_since_flush = 0;
   } else {
     list_conn(c);  // more to send, or room to wait for: looked at again next pass
   }
@@ -123,6 +132,8 @@ typename TxRole<Q, Io, Cc>::Sent TxRole<Q, Io, Cc>::send_resend(Conn& c) {
     unlink();
     nodes_.give(n);
     --c.waiting;
+    // [MR-7.6.7] It is older than all else that is in flight: its loss is what will be waited for.
+    if (worth_questions(c) && !node.timed_out) owe_flush(c, static_cast<std::uint8_t>(path));
     return Sent::kYes;
   }
   return send_new(c);
@@ -166,6 +177,14 @@ typename TxRole<Q, Io, Cc>::Sent TxRole<Q, Io, Cc>::send_new(Conn& c) {
     if (!send_data(c, static_cast<std::uint8_t>(path), s, work, spn, 0, false)) {
       if (s.beyond_failure(spn)) continue;  // its memory is gone: the stream has failed
       return Sent::kNoRoom;
+    }
+    // [MR-7.6.8] As at a drain: who waits for this message does not wait for what comes after it.
+    // Short ones would have a question for each of their packets.
+    const WorkState& w = work_[work];
+    if (spn + 1 == w.end() && worth_questions(c) && much_since_flush(c) &&
+        static_cast<std::uint32_t>(w.end() - w.first) >= 4 * c.active_paths) {
+      owe_flushes(c, false);
+      c.sent_since_flush = 0;
     }
     if (++c.stream_run >= kStreamRun && s.next_in_list != kNil) {
       unlink();

@@ -52,7 +52,7 @@ TEST(Paths, black_route__fails_and_returns_on_another_port) {
   ASSERT_TRUE(p.run_until(
       [&] {
         keep_writing(p, 20 * kMicrosecond);
-        return path().health.state == PathState::kFailed;
+        return path().health.asks();
       },
       20 * kMillisecond));
   EXPECT_EQ(path().data_unresolved, 0U);
@@ -78,6 +78,38 @@ TEST(Paths, black_route__fails_and_returns_on_another_port) {
   EXPECT_GT(path().counters.packets, sent + 50);
   EXPECT_GT(path().cc.window, 4 * static_cast<Bytes>(p.config.payload_mtu)) << "doubling per RTT";
   EXPECT_EQ(p.a.tx.counters().drops[DropReason::kAckStale], 0U);
+}
+
+// [MR-9.4.7] [MR-9.3.1] Every second packet of one path is lost, while others lose nothing: it goes
+// to another port, and carries again without a probe.
+TEST(Paths, lossy_route__is_left) {
+  Pair p(options());
+  keep_writing(p, 300 * kMicrosecond);
+  const std::uint16_t bad = p.path(2).source_port;
+  const std::uint8_t epoch = p.path(2).epoch;
+  std::uint64_t on_bad = 0;
+  p.ab.drop_if = [&](const Frame& f) {
+    return Pair::is(f, wire::Type::kData) && f.src_port == bad && ++on_bad % 2 == 0;
+  };
+  keep_writing(p, 2 * kMillisecond);
+  EXPECT_NE(p.path(2).source_port, bad);
+  EXPECT_EQ(p.path(2).epoch, static_cast<std::uint8_t>(epoch + 1));
+  EXPECT_LT(on_bad, 60U);
+  EXPECT_EQ(p.a.tx.counters().routes_left, 1U);
+  EXPECT_EQ(p.a.tx.counters().paths_failed, 0U);
+  const std::uint64_t sent = p.path(2).counters.packets;
+  keep_writing(p, 300 * kMicrosecond);
+  EXPECT_GT(p.path(2).counters.packets, sent + 50);
+}
+
+// [MR-9.4.5] Loss that all paths have is no reason to leave any.
+TEST(Paths, uniform_loss__leaves_no_route) {
+  for (const std::uint32_t ppm : {10'000U, 50'000U, 100'000U}) {
+    Pair p(options());
+    p.ab.faults.loss_ppm = ppm;
+    keep_writing(p, 5 * kMillisecond);
+    EXPECT_EQ(p.a.tx.counters().routes_left, 0U) << ppm;
+  }
 }
 
 // One direction only: the data arrives, its acknowledgments do not.

@@ -399,28 +399,6 @@ TEST(Recovery, flush__of_a_timeout_waits_for_the_port) {
   ASSERT_TRUE(p.finish(1));
 }
 
-// [MR-3.5.2] [MR-7.6.1] [MR-7.6.4] A FLUSH is never sent twice, and never two without DATA between
-// them unless the path timed out.
-TEST(Recovery, flush__once_per_drain) {
-  Pair p(options());
-  p.ab.faults.loss_ppm = 20000;
-  p.ab.faults.lose_data_only = true;
-  std::map<std::uint8_t, bool> last_was_flush;
-  p.ab.drop_if = [&](const Frame& f) {
-    const bool flush = Pair::is(f, wire::Type::kFlush), data = Pair::is(f, wire::Type::kData);
-    if (flush && p.a.tx.counters().timeouts == 0) {
-      EXPECT_FALSE(last_was_flush[f.bytes[2]]);
-    }
-    if (flush || data) last_was_flush[f.bytes[2]] = flush;
-    return false;
-  };
-  for (std::uint64_t i = 0; i < 60; ++i) {
-    p.write(i, 8000, i * 8192);
-    ASSERT_TRUE(p.finish(i + 1));
-  }
-  EXPECT_GT(p.a.tx.counters().flushes, 10U);
-}
-
 // [MR-2.4.4] [MR-6.6.7] [MR-10.1.4] A NACK acts only on an unresolved transmission, once.
 TEST(Recovery, nack__unknown_is_dropped) {
   Pair p(options(1));
