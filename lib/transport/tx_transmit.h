@@ -365,6 +365,8 @@ std::uint32_t TxRole<Q, Io, Cc>::write_header(std::uint8_t* out, Conn& c, std::u
   d.floor_delta = static_cast<std::uint8_t>(pseq - p.seq.floor);
   // The sequence space is about to end: ask, so that it opens again. [MR-2.3.5]
   if (d.floor_delta == PathWindow::kDataLimit - 1) d.c.flags |= wire::kFlagAckReq;
+  // [MR-8.2.9]
+  if (c.starting && c.unresolved == 0) d.c.flags |= wire::kFlagAckReq;
   d.stream = s.params.peer_number;
   d.spn = spn.v;
   d.demand = resend ? demand(c, 0, 1) : demand(c, bytes, 0);
