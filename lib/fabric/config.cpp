@@ -123,6 +123,8 @@ const char* loss_name(Loss loss) {
       return "no_route";
     case Loss::kInvalid:
       return "invalid";
+    case Loss::kHostFull:
+      return "host_full";
   }
   return "unknown";
 }

@@ -29,8 +29,9 @@ enum class Loss : std::uint8_t {
   kCorrupt,      // broken frame check sequence, dropped by the next node (config.fcs_check)
   kNoRoute,      // no live link towards the destination (only when routing reacts)
   kInvalid,      // source, destination or plane that does not exist, or no length
+  kHostFull,     // at the receive queue of a host that does not keep up: the sink's to report
 };
-inline constexpr std::size_t kLossKinds = 10;
+inline constexpr std::size_t kLossKinds = 11;
 const char* loss_name(Loss);
 
 }  // namespace metaroce::fabric

@@ -72,6 +72,7 @@ const Section& host_section() {
     value("poll_interval", &T::poll_interval, duration(1, kMillisecond), "Least time between two polls of a host's roles."),
     value("receiver_delay", &T::receiver_delay, duration(0, kMillisecond), "From a frame's arrival to the RX role."),
     value("burst", &T::burst, count(1, 256, "packets"), "Packets that a role takes in one poll."),
+    value("receive_queue", &T::receive_queue, count(1, 1U << 20, "packets"), "Packets that wait for the RX role, over all ports; what arrives then is lost (`host_full`)."),
     value("ring_size", &T::ring_size, count(1, 65536, "entries, a power of two"), "Rings between the roles."),
     value("validate_every", &T::validate_every, count(1, 1000000, "polls"), "A host's TX state is checked at every n-th poll of all hosts."),
     value("seeded_order", &T::seeded_order, BoolCodec{}, "The roles are polled in an order drawn from the seed."),

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -38,8 +39,9 @@ struct Arrival {
 struct NetworkCounters {
   // Sent, by type: DATA, and all else (FLUSH and PROBE too, although they travel in data's class).
   std::uint64_t data_packets = 0, data_bytes = 0, control_packets = 0, control_bytes = 0;
-  std::uint64_t delivered = 0, corrupt = 0;
-  std::uint64_t lost_data = 0, lost_other = 0;  // copies that a fault made included
+  std::uint64_t delivered = 0;
+  std::array<std::uint64_t, fabric::kLossKinds> at_port{};  // lost behind the fabric, by cause
+  std::uint64_t lost_data = 0, lost_other = 0;              // copies that a fault made included
 };
 
 class Network {
@@ -50,6 +52,7 @@ class Network {
         arena_(arena),
         poll_interval_(model.poll_interval * kPicosPerNano),
         receiver_delay_(model.receiver_delay * kPicosPerNano),
+        receive_queue_(model.receive_queue),
         single_class_(model.single_class),
         inboxes_(hosts),
         polls_(hosts),
@@ -136,11 +139,9 @@ class Network {
   // ---- the fabric's sink
   void deliver(Picos now, std::uint16_t host, const fabric::Packet& p) {
     const auto frame = static_cast<std::uint32_t>(p.user);
-    if (p.corrupt) {  // the port's frame check sequence finds it
-      ++counters_.corrupt;
-      account_loss(frame, fabric::Loss::kCorrupt);
-      return frames_.give(frame);
-    }
+    // The port's frame check sequence finds it.
+    if (p.corrupt) return refuse(frame, fabric::Loss::kCorrupt);
+    if (inboxes_[host].size() >= receive_queue_) return refuse(frame, fabric::Loss::kHostFull);
     ++counters_.delivered;
     if (capture_ != nullptr) [[unlikely]]
       capture_->frame(queue_.now() / kPicosPerNano, host, p.ce, frames_.info(frame),
@@ -192,6 +193,11 @@ class Network {
       queue_.schedule(p.planned, kPollEvent, host, p.generation);
     }
   }
+  void refuse(std::uint32_t frame, fabric::Loss why) {
+    ++counters_.at_port[static_cast<std::size_t>(why)];
+    account_loss(frame, why);
+    frames_.give(frame);
+  }
   void account_loss(std::uint32_t frame, fabric::Loss why) {
     if (!is_data(frames_.header(frame))) {
       ++counters_.lost_other;
@@ -214,6 +220,7 @@ class Network {
   Ledger& ledger_;
   const std::uint8_t* arena_;
   Picos poll_interval_, receiver_delay_;
+  std::size_t receive_queue_;
   bool single_class_;
   fabric::EventQueue queue_;
   FramePool frames_;

@@ -81,13 +81,20 @@ void Probes::series(const RunHooks& hooks) {
     hooks.series(now, host + "resent_packets",
                  static_cast<std::int64_t>(hosts_[h]->tx().counters().resent_packets));
     Bytes window = 0, inflight = 0;
+    std::int64_t hint = 0, allowed = 0;
     for (std::uint32_t c = 0; const auto* conn = hosts_[h]->tx().conn(ConnIndex{c}); ++c) {
       if (conn->unresolved == 0) continue;
       window += conn->cc.window;
+      hint += conn->hint.total();
+      allowed += hosts_[h]->tx().allowed_rate(ConnIndex{c});
       for (const auto& p : conn->paths) inflight += p.inflight;
     }
+    hooks.series(now, host + "waiting_packets",
+                 static_cast<std::int64_t>(net_.inbox(static_cast<std::uint16_t>(h)).size()));
     hooks.series(now, host + "window_bytes", window);
     hooks.series(now, host + "inflight_bytes", inflight);
+    hooks.series(now, host + "hint_mbps", hint);
+    hooks.series(now, host + "allowed_mbps", allowed);
   }
   for (std::uint32_t l = 0; l < net_.fabric().links(); ++l) {
     hooks.series(now, net_.fabric().link_name(l) + ".queue_bytes", net_.fabric().queue_bytes(l));

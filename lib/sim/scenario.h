@@ -18,6 +18,7 @@ struct HostModel {
   Nanos poll_interval = 50;            // between two polls of a busy host's roles; at least 1
   Nanos receiver_delay = 0;            // from the frame's arrival to the RX role
   std::uint32_t burst = 32;            // packets that a role takes in one poll
+  std::uint32_t receive_queue = 4096;  // packets that wait for the RX role; what comes then is lost
   std::uint32_t ring_size = 1024;      // of the rings between roles; power of two, from 1
   bool seeded_order = false;           // roles are polled in an order drawn from the seed
   std::uint32_t validate_every = 256;  // polls of all hosts between checks of a host's TX state

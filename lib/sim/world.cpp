@@ -187,8 +187,10 @@ RunResult World::result() const {
   t.data_lost = n.lost_data;
   t.application_errors = driver_.failed();
   const fabric::FabricTotals& f = net_.fabric().totals();
-  for (std::size_t i = 0; i < fabric::kLossKinds; ++i)
-    if (f.lost[i] != 0) r.lost.emplace_back(loss_name(static_cast<fabric::Loss>(i)), f.lost[i]);
+  for (std::size_t i = 0; i < fabric::kLossKinds; ++i) {
+    const std::uint64_t lost = f.lost[i] + n.at_port[i];
+    if (lost != 0) r.lost.emplace_back(loss_name(static_cast<fabric::Loss>(i)), lost);
+  }
   for (std::uint32_t i = 0; i < net_.fabric().links(); ++i)
     t.ce_marked += net_.fabric().counters(i).ce_marks;
   probes_.result(r);

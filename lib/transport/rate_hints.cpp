@@ -52,7 +52,7 @@ void PortHints::note(std::uint32_t conn, Sender& s, std::uint8_t demand) {
   active_.push_back(conn);
 }
 
-void PortHints::measure(Nanos now) {
+void PortHints::measure(Nanos now, bool pressed) {
   const Nanos time = now - measured_at_;
   // Nobody looked for long (idle, or descheduled): bytes over this time say nothing about a rate.
   const bool usable = time <= 8 * spacing(interval_, 160);
@@ -71,6 +71,7 @@ void PortHints::measure(Nanos now) {
     changed_ = true;
   }
   if (usable) {
+    host_.interval(pressed, rate_of(all_bytes_, time), capacity_);
     const Mbps other = rate_of(all_bytes_ > data ? all_bytes_ - data : 0, time);
     other_ += static_cast<Mbps>((std::int64_t{other} - other_) / 8);
     const std::uint64_t load =
@@ -154,11 +155,13 @@ void PortHints::share(Nanos now) {
   for (const std::uint32_t i : hosts_now_)
     wants_.push_back(static_cast<Mbps>(std::min<std::uint64_t>(hosts_[i].want, kMaxRate)));
   // Control and foreign frames cannot be hinted away; an eighth is shared out whatever they take.
-  const Mbps capacity = std::max(capacity_ - std::min(other_, capacity_), capacity_ / 8);
+  const bool slow = host_.value() < capacity_;
+  const Mbps whole = std::min(capacity_, host_.value());
+  const Mbps capacity = std::max(whole - std::min(other_, whole), whole / 8);
   const FairLevel level = fair_level(wants_, capacity);
   // A lone sender needs no hint: its own line paces it. Nor does anybody when all fits.
   // [MR-8.4.11]
-  const bool none = announced <= capacity || wanting < 2;
+  const bool none = announced <= capacity || (wanting < 2 && !slow);
   level_ = none ? 0 : std::max<Mbps>(level.level, 1);
   for (const std::uint32_t i : hosts_now_) {
     share_host(hosts_[i], level_, now);

@@ -15,11 +15,12 @@
 // it is known for two RTTs (its own port or another receiver limits it: what it cannot use must not
 // be kept for it). Without backlog it is what it sends and a quarter more. [MR-8.4.8]
 //
-// Invariants: a hint is 0 (none) while the demands fit, and for a lone sender; `active_` holds each
-// sender with recent data once; an idle connection costs memory only. Cost: O(active), and the
-// interval grows with the number of active senders so that the share of the CPU stays bounded.
-// Rejected: credits per packet (a message per packet), shares by number of connections (stranded on
-// idle ones), floating point (two machines must compute the same bytes).
+// Invariants: a hint is 0 (none) while the demands fit, and for a lone sender unless the host is
+// the slower part (host_limit.h); `active_` holds each sender with recent data once; an idle
+// connection costs memory only. Cost: O(active), and the interval grows with the number of active
+// senders so that the share of the CPU stays bounded. Rejected: credits per packet (a message per
+// packet), shares by number of connections (stranded on idle ones), floating point (two machines
+// must compute the same bytes).
 #pragma once
 
 #include <algorithm>
@@ -33,6 +34,7 @@
 #include "transport/address.h"
 #include "transport/config.h"
 #include "transport/fair_share.h"
+#include "transport/host_limit.h"
 
 namespace metaroce {
 
@@ -69,12 +71,13 @@ class PortHints {
   }
 
   // push(conn, path): the hint changed by more than 12.5 % from what the sender was told.
+  // `pressed`: the host does not keep up with its receive queues.
   template <typename Push>
-  void poll(Nanos now, Push&& push) {
+  void poll(Nanos now, bool pressed, Push&& push) {
     if (now < next_ && !changed_) return;
     const bool due = now - measured_at_ >= spacing(interval_, 160);
     if (!due && now - shared_at_ < spacing(interval_ / 8, 40)) return;
-    if (due) measure(now);
+    if (due) measure(now, pressed);
     if (enabled_ && (changed_ || !active_.empty())) {
       share(now);
       for (const std::uint32_t conn : active_) {
@@ -146,7 +149,7 @@ class PortHints {
   static constexpr Mbps kMaxRate = (1U << 24) - 1;  // what the field can say
 
   void note(std::uint32_t conn, Sender& s, std::uint8_t demand);
-  void measure(Nanos now);
+  void measure(Nanos now, bool pressed);
   bool measure_one(Sender& s, Nanos now, Nanos time, bool usable);
   void share(Nanos now);
   void share_host(SendingHost& h, Mbps level, Nanos now);
@@ -162,6 +165,7 @@ class PortHints {
   std::uint8_t load_ = 0;
   Mbps level_ = 0;                 // of the last computation, 0 = all fitted
   Mbps capacity_ = 1, other_ = 0;  // other: control and foreign frames, moving average
+  HostLimit host_;
   Nanos interval_ = 10 * kMicrosecond;
   Nanos next_ = 0, measured_at_ = 0, shared_at_ = 0;
   std::uint64_t all_bytes_ = 0;

@@ -34,7 +34,7 @@ template <typename Q, typename Io>
 void RxRole<Q, Io>::refresh_hints() {
   for (std::uint32_t left = hinted_ports_; left != 0; left &= left - 1) {
     hints_[static_cast<unsigned>(std::countr_zero(left))].poll(
-        now_, [this](std::uint32_t index, std::uint8_t path) {
+        now_, pressed(), [this](std::uint32_t index, std::uint8_t path) {
           RxConn& conn = conns_[index];
           conn.reply_path = path;
           RxConn::mark(conn.ack_paths, path);  // a hint travels with the block of a path

@@ -235,6 +235,8 @@ class RxRole {
   void refresh_hints();
   void fill_load(wire::Ack& a, const RxConn& conn);
   void note_pressure(bool queue_empty);
+  // Three quarters of recent bursts. [MR-8.4.21]
+  [[nodiscard]] bool pressed() const { return pressure_ > (192U << 8); }
 
   void fill_common(wire::Common& c, wire::Type t, RxConn& conn, std::uint8_t path) {
     c.set(t);

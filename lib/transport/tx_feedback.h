@@ -52,14 +52,20 @@ bool TxRole<Q, Io, Cc>::concerns_resting(Conn& c, const RxToTx& e) {
   return false;
 }
 
-// Any believable word about a path shows that route and peer live.
+// Any believable word shows that the peer lives.
 template <typename Q, typename Io, typename Cc>
-void TxRole<Q, Io, Cc>::heard(Conn& c, std::uint8_t path) {
+void TxRole<Q, Io, Cc>::heard_peer(Conn& c) {
   c.last_ack = now_;
   c.ever_answered = true;
   c.probe_sent = 0;  // a keepalive that was lost no longer counts
   if (c.backoff != 0) peer_recovered(c);
   c.starting = false;
+}
+
+// An answer to what went out on the path shows that its route lives, too.
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::heard(Conn& c, std::uint8_t path) {
+  heard_peer(c);
   PathHealth& h = c.paths[path].health;
   if (h.silences == 0 && h.state != PathState::kSuspect) return;
   if (!c.planes[c.plane_slots[path]].up()) return;  // returns as a whole
@@ -83,9 +89,10 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
       break;
   }
   const bool first = c.starting;
-  heard(c, path);
+  heard_peer(c);
   p.epoch_confirmed = true;
-  p.highest_acked = serial_max(p.highest_acked, a.highest);
+  const bool fresh = a.highest > p.highest_acked;
+  if (fresh) p.highest_acked = a.highest;
   const auto late = static_cast<std::uint16_t>(a.late - p.peer_late);
   if (late != 0 && late < 0x8000) {
     p.peer_late = a.late;
@@ -105,20 +112,20 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
   // [MR-2.4.1]
   for (unsigned k = 0; k < 4; ++k)
     newly.words()[k] = acked.words()[k] & p.seq.unresolved.words()[k];
+  // Blocks also travel with hints, and with ACKs for other paths: only news counts. [MR-9.4.2]
+  if (fresh || newly.any()) heard(c, path);
   Bytes bytes = 0;
   typename Cc::Delay delay{0, 0};
+  // Also of a transmission that was given up for lost meanwhile: else a queue longer than the probe
+  // timeout would never be measured, and all of it sent again and again. [MR-7.2.1] [MR-7.2.2]
+  if (fresh && a.ack_delay_64ns != wire::kNoDelaySample) {
+    // 64 bits: the peer chose the echo, and the difference may be as low as it can get.
+    const std::int64_t units =
+        std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
+    if (units > 0)
+      delay = {on_rtt(c, p, static_cast<Nanos>(units) << kWireTimeShift), c.lowest_rtt.value()};
+  }
   if (newly.any()) {
-    const std::int32_t top = a.highest - p.seq.floor;
-    // A sample only from the ACK that newly acknowledges `highest`. [MR-7.2.1] [MR-7.2.2]
-    if (top >= 0 && newly.test(static_cast<unsigned>(top)) &&
-        a.ack_delay_64ns != wire::kNoDelaySample) {
-      // 64 bits: the peer chose the echo, and the difference may be as low as it can get.
-      const std::int64_t units =
-          std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
-      if (units > 0) {
-        delay = {on_rtt(c, p, static_cast<Nanos>(units) << kWireTimeShift), c.lowest_rtt.value()};
-      }
-    }
     apply_acked(c, path, newly, bytes);
     p.last_progress = now_;
   }
@@ -358,18 +365,20 @@ void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   p.last_progress = now_;
   c.flush_credit = 1000;
   // [MR-7.4.9]
+  bool all = true;
   if (p.health.silences >= 2 || (peer_answers(c) && !p.rtt.valid())) {
-    requeue_all(c, path, Lost::kTimeout);
+    all = requeue_all(c, path, Lost::kTimeout);
   } else {
     for (unsigned i = 0; i < p.seq.span(); ++i) {
       if (!p.seq.unresolved.test(i) || !blocks_[p.block][(p.seq.floor.v + i) & 255].data) continue;
-      resolve(c, path, i, Lost::kTimeout);
+      all = resolve(c, path, i, Lost::kTimeout);
       break;
     }
   }
   // Also what brings a silent path back: its answer is heard. When what could not be resolved for
-  // want of nodes keeps the numbers from moving on, the rest of them is for data.
-  const bool crowded = p.seq.span() >= PathWindow::kLimit / 2;
+  // want of nodes keeps the numbers from moving on, the rest of them is for data. Only then: the
+  // answer to a PROBE shows none of the losses.
+  const bool crowded = !all && p.seq.span() >= PathWindow::kLimit / 2;
   if (!crowded) send_flush(c, path);
   if (!crowded && p.health.silences < 2) return;
   p.health.nonce = fresh_nonce(c);

@@ -44,7 +44,10 @@ void TxRole<Q, Io, Cc>::credit(Conn& c) {
   if (now_ <= c.tokens_at) return;
   const Nanos dt = std::min<Nanos>(now_ - c.tokens_at, kSecond);  // bounds the product
   c.tokens_at = now_;
-  c.tokens = std::min(bucket(c), c.tokens + dt * std::int64_t{rate_now(c)});
+  // Who waited for a token and is looked at late has earned what the delay is worth: a loop of some
+  // microseconds must not cost it the rate.
+  const std::int64_t most = c.tokens <= 0 ? burst(c, config_.pacing_burst_packets) : bucket(c);
+  c.tokens = std::min(most, c.tokens + dt * std::int64_t{rate_now(c)});
 }
 
 // [MR-8.1.6]

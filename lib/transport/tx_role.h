@@ -163,6 +163,7 @@ class TxRole {
   void on_timer(Conn& c, std::uint8_t path);
   void on_ripe_gap(Conn& c, std::uint8_t path);
   void on_timeout(Conn& c, std::uint8_t path);
+  void heard_peer(Conn& c);
   void heard(Conn& c, std::uint8_t path);
   // [MR-6.6.6]
   static WorkStatus final_status(wire::NackReason r) {
@@ -300,14 +301,16 @@ class TxRole {
   void charge(Conn& c, std::uint32_t bytes, bool resend);
   void credit(Conn& c);
   // Whole packets of the longest kind, with their headers.
+  [[nodiscard]] static std::int64_t burst(const Conn& c, std::uint32_t packets) {
+    constexpr std::int64_t kHeaders = wire::kEncap4Bytes + sizeof(wire::Write);
+    return std::int64_t{packets} * (c.params.payload_mtu + kHeaders) * 8000;
+  }
+  // Many senders' bursts arrive together: under a hint they are short.
   [[nodiscard]] std::int64_t bucket(const Conn& c) const {
-    constexpr std::int64_t kHeaders =
-        wire::kEncap4Bytes +
-        sizeof(wire::Write);  // Many senders' bursts arrive together: under a hint they are short.
     const std::uint32_t packets = c.hint_window == Conn::kNoHintWindow
                                       ? config_.pacing_burst_packets
                                       : std::min(config_.pacing_burst_packets, kHintBurst);
-    return std::int64_t{packets} * (c.params.payload_mtu + kHeaders) * 8000;
+    return burst(c, packets);
   }
   void start_pacing(Conn& c);
   void start_after_idle(Conn& c);

@@ -38,6 +38,23 @@ def test_equal_seeds_equal_bytes():
     assert run("run", scenario, "--json", "--seed", 6).stdout != first.stdout
 
 
+def test_series_show_windows_hints_queues_and_rates():
+    with tempfile.TemporaryDirectory() as folder:
+        file = pathlib.Path(folder) / "series.csv"
+        assert run("run", SCENARIOS / "ls64-incast-8.yaml", "--series", file).returncode == 0
+        lines = file.read_text().splitlines()
+        assert lines[0] == "time_ns,name,value"
+        most = {}
+        for at, name, value in (line.split(",") for line in lines[1:]):
+            most[name] = max(most.get(name, 0), int(value))
+        senders = {name.split(".")[0] for name in most if name.endswith(".hint_mbps") and most[name] != 0}
+        assert len(senders) == 8, senders
+        for host in senders:  # 0.99 of the line for one, a share of it once all have come
+            assert most[host + ".hint_mbps"] <= 400_000 and most[host + ".window_bytes"] > 8192, host
+            assert most[host + ".allowed_mbps"] > 40_000, host
+        assert max(value for name, value in most.items() if name.endswith(".queue_bytes")) > 300_000
+
+
 def test_canaries_are_found():
     for canary in ("double_placement", "wrong_address", "lost_completion"):
         done = run("run", SCENARIOS / "canary.yaml", "--set", f"canary={canary}")

@@ -29,7 +29,7 @@ class RateHints : public ::testing::Test {
     port.data(conn, bytes, d, static_cast<std::uint8_t>(conn % 4));
   }
   void poll() {
-    port.poll(now, [&](std::uint32_t conn, std::uint8_t path) {
+    port.poll(now, pressed, [&](std::uint32_t conn, std::uint8_t path) {
       EXPECT_EQ(path, conn % 4);
       pushed.push_back(conn);
       port.tell(conn);
@@ -68,6 +68,7 @@ class RateHints : public ::testing::Test {
   std::map<std::uint32_t, Mbps> rate;
   std::map<std::uint32_t, std::uint8_t> demand;
   std::map<std::uint32_t, std::uint64_t> owed;
+  bool pressed = false;
   std::uint64_t other = 0;  // Mb/s of control and foreign frames
   std::vector<std::uint32_t> pushed;
 };
@@ -80,6 +81,34 @@ TEST_F(RateHints, lone_sender__none) {
   EXPECT_EQ(port.hint(3), 0U);
   EXPECT_TRUE(pushed.empty());
   EXPECT_GE(port.load(), 250);
+}
+
+// [MR-8.4.21] [MR-8.4.11] The host takes less than the port carries: a hint even for one sender,
+// that of its rate; none any more when it keeps up again.
+TEST_F(RateHints, lone_sender__of_a_slow_host) {
+  add(3, 1);
+  rate[3] = 200000;
+  run(100 * kMicrosecond);
+  EXPECT_EQ(port.hint(3), 0U);
+  pressed = true;
+  run(20 * kMicrosecond);
+  EXPECT_NEAR(static_cast<double>(port.hint(3)), 198000, 6000);
+  EXPECT_EQ(pushed, (std::vector<std::uint32_t>{3}));
+  pressed = false;
+  run(500 * kMicrosecond);
+  EXPECT_EQ(port.hint(3), 0U);
+}
+
+// [MR-8.4.21] Two senders share what the host takes.
+TEST_F(RateHints, slow_host__shared) {
+  add(1, 1);
+  add(2, 2);
+  rate[1] = rate[2] = 50000;
+  run(100 * kMicrosecond);
+  pressed = true;
+  run(20 * kMicrosecond);
+  EXPECT_NEAR(static_cast<double>(port.hint(1)), 49000, 2500);
+  EXPECT_EQ(port.hint(1), port.hint(2));
 }
 
 // [MR-8.4.1] At once, not at the end of the interval; [MR-8.4.2] 0.99 of the line.

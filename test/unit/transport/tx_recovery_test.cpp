@@ -282,6 +282,79 @@ TEST(Recovery, path__silent_while_others_answer) {
   EXPECT_EQ(resent_on_dead, 0U);
 }
 
+// [MR-7.2.1] Answers that come when everything was given up for lost say how long the way is: what
+// is lost by mistake is the packets of the first round trip, not those of every one.
+TEST(Recovery, rtt__learned_from_what_was_given_up) {
+  WorldOptions o = options();
+  o.config.probe_timeout_floor = 20 * kMicrosecond;
+  Pair p(o);
+  p.ab.extra_delay = kMillisecond;
+  for (std::uint64_t i = 0; i < 20; ++i) p.write(i, 50000, i * 50000);
+  ASSERT_TRUE(p.finish(20, 100 * kMillisecond));
+  EXPECT_TRUE(p.same(0, 1000000));
+  for (unsigned i = 0; i < p.conn().rest.size(); ++i)
+    EXPECT_GT(p.path(i).rtt.srtt(), kMillisecond) << i;
+  const std::uint64_t resent = p.a.tx.counters().resent_packets;
+  for (std::uint64_t i = 0; i < 20; ++i) p.write(20 + i, 50000, i * 50000);
+  ASSERT_TRUE(p.finish(40, 100 * kMillisecond));
+  EXPECT_EQ(p.a.tx.counters().resent_packets, resent);
+}
+
+// [MR-7.4.8] The answer to the FLUSH of the first timeout shows all that a path lost at once,
+// however much it was.
+TEST(Recovery, path__everything_in_flight_lost_at_once) {
+  WorldOptions o = options(2);
+  o.config.initial_window = 400 * 1024;
+  Pair p(o);
+  p.write(1, 50000);  // both paths are known
+  ASSERT_TRUE(p.finish(1));
+  std::uint64_t lost = 0;
+  const Nanos end = p.now + 50 * kMicrosecond;  // as long as the windows take to leave
+  p.ab.drop_if = [&](const Frame& f) {
+    const bool gone = Pair::is(f, wire::Type::kData) && p.now < end;
+    lost += gone ? 1 : 0;
+    return gone;
+  };
+  p.write(2, 900 * 1024);  // more than the windows: nothing follows
+  ASSERT_TRUE(p.finish(2));
+  EXPECT_TRUE(p.same(0, 900 * 1024));
+  EXPECT_GT(lost, PathWindow::kLimit);
+  EXPECT_LE(p.a.tx.counters().timeouts, 4U);
+}
+
+// [MR-9.4.2] An ACK's block of a silent path without anything new in it, as hints bring it, does
+// not make it ACTIVE.
+TEST(Recovery, path__old_news_end_no_silence) {
+  Pair p(options(2));
+  p.write(1, 50000);
+  ASSERT_TRUE(p.finish(1));
+  p.ab.drop_if = [](const Frame& f) { return f.bytes[2] == 1; };
+  p.write(2, 50000, 65536);
+  ASSERT_TRUE(
+      p.run_until([&] { return p.path(1).health.state == PathState::kSuspect; }, kMillisecond));
+  Frame f;
+  f.bytes.resize(sizeof(wire::Ack) + sizeof(wire::AckPath));
+  auto& a = *reinterpret_cast<wire::Ack*>(f.bytes.data());
+  a.c.set(wire::Type::kAck);
+  a.c.dcid = (1U << 8) | 0x5a;
+  a.n_paths = 1;
+  auto& b = *reinterpret_cast<wire::AckPath*>(f.bytes.data() + sizeof a);
+  const TxPathView<EcnAimd> path = p.path(1);
+  b.path = 1;
+  b.epoch = path.epoch;
+  b.cum = path.highest_acked.v + 1;
+  b.highest = path.highest_acked.v;
+  b.ack_delay = wire::kNoDelaySample;
+  const Nanos at = p.now;
+  p.ba.send(p.now, f);
+  p.run_for(12 * kMicrosecond);
+  EXPECT_GT(p.conn().last_ack, at) << "it was believed";
+  EXPECT_EQ(p.path(1).health.state, PathState::kSuspect);
+  EXPECT_EQ(p.path(1).health.silences, 1);
+  p.ab.drop_if = nullptr;
+  ASSERT_TRUE(p.finish(2));
+}
+
 // [MR-9.4.5] Heavy loss on every path demotes none that still acknowledges for long.
 TEST(Recovery, path__loss_alone_does_not_end_it) {
   WorldOptions o = options();
