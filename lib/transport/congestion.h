@@ -52,7 +52,7 @@ class EcnAimd {
     Bytes target = 0;     // what the allowed rate sends within an RTT: up to it windows grow fast
     bool hinted = false;  // by the receiver: beyond it they do not grow at all
     std::uint32_t paths = 1;
-    Nanos mean_queue = 0;  // what packets wait in queues, on the average of the paths
+    Nanos mean_queue_8 = 0;  // what packets wait in queues, average of the paths, in 1/8 ns
     DelayGuard guard;
     Bytes path_max = INT64_MAX;  // a path's sequence ends here [MR-8.3.16]
   };
@@ -180,9 +180,11 @@ class EcnAimd {
   // [MR-8.3.19] Half of what the path's queue is longer by than the average, each round trip. True:
   // it is longer, and others take up what is missing. [MR-8.3.20]
   static bool balance(Conn& c, Path& p, Bytes acked, Delay d) {
-    c.mean_queue += (d.excess - c.mean_queue) / 8;
-    const Nanos longer = d.excess - c.mean_queue;
-    if (longer <= 0) return false;
+    c.mean_queue_8 += d.excess - c.mean_queue_8 / 8;
+    const Nanos longer = d.excess - c.mean_queue_8 / 8;
+    // One that returns meets queues that the others are used to; a single one has nobody to give
+    // to.
+    if (longer <= 0 || c.paths < 2 || p.regrow_to > p.window) return false;
     if (may_steer(c)) shrink(c, p, share_of(acked, std::min(longer, d.trip) / 2, d.trip));
     return true;
   }

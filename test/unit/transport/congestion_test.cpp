@@ -138,7 +138,7 @@ TEST_F(EcnAimdTest, on_ack__delay_above_the_average_moves_window) {
     return paths_[i].window - before;
   };
   for (int i = 0; i < 100; ++i) acked(0, 1000, 0);
-  EXPECT_NEAR(static_cast<double>(conn_.mean_queue), 1000, 10);
+  EXPECT_NEAR(static_cast<double>(conn_.mean_queue_8), 8000, 8);
   EXPECT_EQ(acked(0, 900, 8192), 0) << "the connection has what it needs";
   const Bytes given = -acked(1, 2600, 8192);  // the average moves by an eighth of the difference
   EXPECT_NEAR(static_cast<double>(given), 8192 * 1400 / 2 / 8000.0, 8192 / 100.0);
