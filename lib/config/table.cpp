@@ -115,7 +115,7 @@ const Section& transport_section() {
     value("source_port_max", &T::source_port_max, count(1024, 65535), "Highest UDP source port."),
     value("crc", &T::crc, BoolCodec{}, "Protect every packet with a CRC32C trailer, when the peer agrees."),
     value("data_dscp", &T::data_dscp, count(0, 63), "DSCP of data packets."),
-    value("control_dscp", &T::control_dscp, count(0, 63), "DSCP of acknowledgments and control packets."),
+    value("control_dscp", &T::control_dscp, count(0, 63), "DSCP of acknowledgments, announcements of starts and control packets."),
     value("spn_window", &T::spn_window, PowerOfTwoCodec(64, 65536, "packets"), "Packets that a stream may have beyond its first missing one."),
     value("max_connections", &T::max_connections, count(1, 1 << 20, "connections"), "Connections of a host."),
     value("max_streams", &T::max_streams, count(1, 1 << 20, "streams"), "Streams of a worker group."),

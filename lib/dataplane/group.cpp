@@ -21,7 +21,7 @@ Group::Group(const TransportConfig& config, const GroupPlan& plan)
       outs_(make_outs(plan, faults_.get())),
       rx_io_(raw_outs(), config.max_connections, config.control_dscp),
       tx_io_(raw_outs(), plan.port_of_plane, macs, config.max_connections, limits().work_requests,
-             config.data_dscp),
+             config.data_dscp, config.control_dscp),
       rx_(config, queues, rx_io_),
       tx_(config, limits(), static_cast<std::uint32_t>(plan.ports.size()) * config.paths_per_plane,
           queues, tx_io_),

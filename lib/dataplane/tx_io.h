@@ -52,7 +52,7 @@ class TxIo {
   // outs[i] is local port i; port_of_plane maps a plane's number to it (0xff: none).
   TxIo(std::vector<OutQueue*> outs, std::array<std::uint8_t, 256> port_of_plane,
        const PeerMacs& macs, std::uint32_t max_connections, std::uint32_t work_slots,
-       std::uint8_t data_dscp)
+       std::uint8_t data_dscp, std::uint8_t control_dscp)
       : outs_(std::move(outs)),
         port_of_plane_(port_of_plane),
         macs_(macs),
@@ -60,7 +60,8 @@ class TxIo {
         ways_(std::size_t{max_connections} * planes_),
         refs_(make_refs(work_slots)),
         n_refs_(work_slots),
-        dscp_(data_dscp) {}
+        dscp_(data_dscp),
+        control_dscp_(control_dscp) {}
   ~TxIo() {
     rte_pktmbuf_free(mbuf_);
     for (std::uint32_t i = 0; i < n_refs_; ++i)
@@ -101,7 +102,7 @@ class TxIo {
   }
   void commit(std::uint32_t header, const std::uint8_t* payload, std::uint32_t n,
               const std::uint8_t* trailer, std::uint16_t src_port, std::uint16_t,
-              std::uint32_t work);
+              std::uint32_t work, bool control);
   [[nodiscard]] bool busy(std::uint32_t work) const {
     return refs_[work].load(std::memory_order_acquire) != 0;
   }
@@ -138,7 +139,7 @@ class TxIo {
   std::vector<Way> ways_;
   std::atomic<std::uint32_t>* refs_;
   std::uint32_t n_refs_;
-  std::uint8_t dscp_;
+  std::uint8_t dscp_, control_dscp_;
   Way* current_ = nullptr;
   rte_mbuf* mbuf_ = nullptr;
   std::uint64_t copied_ = 0, attached_ = 0, no_buffer_ = 0;
@@ -181,13 +182,14 @@ inline rte_mbuf* TxIo::make_linear(OutQueue& out, rte_mbuf* head, const std::uin
 
 inline void TxIo::commit(std::uint32_t header, const std::uint8_t* payload, std::uint32_t n,
                          const std::uint8_t* trailer, std::uint16_t src_port, std::uint16_t,
-                         std::uint32_t work) {
+                         std::uint32_t work, bool control) {
   OutQueue& out = *current_->out;
   const wire::Encap& encap = current_->encap;
   rte_mbuf* m = mbuf_;
   mbuf_ = nullptr;
   const std::uint32_t udp = header + n + (trailer != nullptr ? wire::kCrcBytes : 0);
-  encap.write(rte_pktmbuf_mtod(m, std::uint8_t*), udp, src_port, dscp_);  // [MR-3.1.4] [MR-3.1.6]
+  // [MR-3.1.4] [MR-3.1.6]
+  encap.write(rte_pktmbuf_mtod(m, std::uint8_t*), udp, src_port, control ? control_dscp_ : dscp_);
   m->data_len = static_cast<std::uint16_t>(encap.size() + header);
   m->pkt_len = m->data_len;
   // A probe's padding belongs to no request: it is copied.

@@ -8,18 +8,6 @@
 namespace metaroce::sim {
 namespace {
 
-// [MR-3.1.6]
-bool control_class(const std::uint8_t* header) {
-  switch (reinterpret_cast<const wire::Common*>(header)->type()) {
-    case wire::Type::kData:
-    case wire::Type::kFlush:
-    case wire::Type::kProbe:
-      return false;
-    default:
-      return true;
-  }
-}
-
 // What a switch does to an IPv4 header: both ECN bits, and the checksum follows.
 void mark_ce(std::uint8_t* ip) {
   ip[offsetof(wire::Ipv4, tos)] |= 3;
@@ -50,8 +38,7 @@ void Capture::frame(Nanos at, std::uint16_t host, bool ce, const FrameInfo& info
   const wire::Encap encap(host_mac(info.src_host, info.plane), host_mac(host, info.plane),
                           host_address(info.src_host, info.plane), host_address(host, info.plane),
                           info.dst_port);
-  encap.write(bytes_.data(), udp_payload, info.src_port,
-              control_class(header) ? control_dscp_ : data_dscp_);
+  encap.write(bytes_.data(), udp_payload, info.src_port, info.control ? control_dscp_ : data_dscp_);
   std::uint8_t* udp = bytes_.data() + wire::kEncap4Bytes;
   std::memcpy(udp, header, info.header_bytes);
   std::memset(udp + info.header_bytes, 0, info.payload_bytes);  // padding, unless it is

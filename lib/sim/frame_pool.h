@@ -19,6 +19,7 @@ struct FrameInfo {
   std::uint16_t src_port = 0, dst_port = 0;
   std::uint16_t src_host = 0;
   std::uint8_t plane = 0;
+  bool control = false;            // class, as the sender said it by its DSCP
   std::uint16_t transmission = 0;  // of these bytes, from 1; only while losses are listed
 };
 

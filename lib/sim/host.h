@@ -38,7 +38,8 @@ class SimRxIo {
     info_.src_port = src_port;
     info_.dst_port = dst_port;
     info_.src_host = host_;
-    net_.send(info_, buffer_.data(), to_, true);
+    info_.control = true;
+    net_.send(info_, buffer_.data(), to_);
     return true;
   }
   // No byte is copied: the ledger records where it would have gone.
@@ -76,14 +77,15 @@ class SimTxIo {
   }
   void commit(std::uint32_t header, const std::uint8_t* payload, std::uint32_t n,
               const std::uint8_t* /*trailer*/, std::uint16_t src_port, std::uint16_t dst_port,
-              std::uint32_t /*work*/) {
+              std::uint32_t /*work*/, bool control) {
     info_.header_bytes = static_cast<std::uint16_t>(header);
     info_.payload = n != 0 && net_.in_arena(payload) ? payload : nullptr;
     info_.payload_bytes = n;
     info_.src_port = src_port;
     info_.dst_port = dst_port;
     info_.src_host = host_;
-    net_.send(info_, buffer_.data(), to_, false);
+    info_.control = control;
+    net_.send(info_, buffer_.data(), to_);
   }
   [[nodiscard]] bool busy(std::uint32_t) const { return false; }
 

@@ -61,7 +61,7 @@ class Network {
   // ---- for hosts
   // Frame headers cross the wire with Ethernet, IPv4 and UDP in front. [MR-3.1.1]
   static constexpr std::uint32_t kEncapsulation = 14 + 20 + 8;
-  void send(const FrameInfo& info, const std::uint8_t* header, std::uint16_t dst, bool control) {
+  void send(const FrameInfo& info, const std::uint8_t* header, std::uint16_t dst) {
     fabric::Packet p{};
     p.bytes = kEncapsulation + info.header_bytes + info.payload_bytes;
     const std::uint32_t frame = frames_.take(info, header);
@@ -70,7 +70,7 @@ class Network {
     p.src = info.src_host;
     p.dst = dst;
     p.plane = info.plane;
-    p.control = control && !single_class_;
+    p.control = info.control && !single_class_;
     p.ect = true;
     if (is_data(header)) {
       ++counters_.data_packets;

@@ -70,7 +70,21 @@ class PortHints {
     note(conn, s, demand);
   }
 
-  // push(conn, path): the hint changed by more than 12.5 % from what the sender was told.
+  // A sender that came after the last computation, with work, asks for its hint: the answer waits
+  // for the next one, which pushes it. False: it need not wait. [MR-8.4.22]
+  bool answers_later(std::uint32_t conn) {
+    Sender& s = senders_[conn];
+    if (!enabled_ || !s.fresh || s.demand == 0) return false;
+    s.asked = asked_ = true;
+    return true;
+  }
+  // When such an answer is due; kNever: nobody waits for one.
+  [[nodiscard]] Nanos answer_due() const {
+    return asked_ ? shared_at_ + spacing(interval_ / 8, 40) : kNever;
+  }
+
+  // push(conn, path): the hint changed by more than 12.5 % from what the sender was told, or its
+  // answer waited.
   // `pressed`: the host does not keep up with its receive queues.
   template <typename Push>
   void poll(Nanos now, bool pressed, Push&& push) {
@@ -82,12 +96,13 @@ class PortHints {
       share(now);
       for (const std::uint32_t conn : active_) {
         Sender& s = senders_[conn];
-        if (!worth_a_push(s) || now - s.pushed_at < interval_ / 2) continue;
+        if (!s.asked && (!worth_a_push(s) || now - s.pushed_at < interval_ / 2)) continue;
+        s.asked = false;
         s.pushed_at = now;
         push(conn, s.path);
       }
     }
-    changed_ = false;
+    changed_ = asked_ = false;
     shared_at_ = now;
     next_ = measured_at_ + spacing(interval_, 160);
   }
@@ -115,6 +130,7 @@ class PortHints {
     bool fresh = false;       // became active after the last computation
     bool partial = false;     // became active within this interval: no sample of it
     bool had_demand = false;  // at the last measurement
+    bool asked = false;       // its answer waits for the next computation
     std::uint8_t epoch = 0;   // changes with the hint
     std::uint16_t planes = 1;
     Nanos since = 0, seen = 0;  // active since; last interval with data
@@ -161,7 +177,7 @@ class PortHints {
     return (s.hint == 0) != (s.told == 0) || std::uint64_t{by} * 8 > s.told;
   }
 
-  bool enabled_ = true, changed_ = false;
+  bool enabled_ = true, changed_ = false, asked_ = false;
   std::uint8_t load_ = 0;
   Mbps level_ = 0;                 // of the last computation, 0 = all fitted
   Mbps capacity_ = 1, other_ = 0;  // other: control and foreign frames, moving average

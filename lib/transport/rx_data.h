@@ -24,6 +24,9 @@ void RxRole<Q, Io>::on_flush(RxConn& conn, const RxPacket& p) {
   const RxPath::Rings rings = rings_of(conn, f.c.path);
   path.raise_floor(rings, pseq, f.floor_delta);
   record(path, rings, pseq, WireTime{f.c.timestamp}, p.ce);
+  // In a crowd that arrives at once the hint of this instant would be "none". [MR-8.4.22]
+  if (hints_of(conn, f.c.path).answers_later(conn.params.index.v))
+    return RxConn::mark(conn.ack_paths, f.c.path);
   ack_alone(conn, f.c.path);
 }
 

@@ -32,15 +32,17 @@ void RxRole<Q, Io>::remove_hints(const RxConn& conn) {
 // second wins; the first is due again at the next computation. [MR-8.4.5]
 template <typename Q, typename Io>
 void RxRole<Q, Io>::refresh_hints() {
+  hint_wake_ = kNever;
   for (std::uint32_t left = hinted_ports_; left != 0; left &= left - 1) {
-    hints_[static_cast<unsigned>(std::countr_zero(left))].poll(
-        now_, pressed(), [this](std::uint32_t index, std::uint8_t path) {
-          RxConn& conn = conns_[index];
-          conn.reply_path = path;
-          RxConn::mark(conn.ack_paths, path);  // a hint travels with the block of a path
-          conn.urgent = true;
-          owe_ack(conn);
-        });
+    PortHints& port = hints_[static_cast<unsigned>(std::countr_zero(left))];
+    port.poll(now_, pressed(), [this](std::uint32_t index, std::uint8_t path) {
+      RxConn& conn = conns_[index];
+      conn.reply_path = path;
+      RxConn::mark(conn.ack_paths, path);  // a hint travels with the block of a path
+      conn.urgent = true;
+      owe_ack(conn);
+    });
+    hint_wake_ = std::min(hint_wake_, port.answer_due());
   }
 }
 

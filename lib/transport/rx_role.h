@@ -121,7 +121,7 @@ class RxRole {
   [[nodiscard]] std::uint32_t mail_used() const { return mail_.used(); }
 
   // After end_burst(): when an acknowledgment has waited long enough; kNever: none is owed.
-  [[nodiscard]] Nanos ack_wake() const { return ack_wake_; }
+  [[nodiscard]] Nanos ack_wake() const { return std::min(ack_wake_, hint_wake_); }
 
   [[nodiscard]] const RxCounters& counters() const { return counters_; }
   [[nodiscard]] RxCounters& counters() { return counters_; }
@@ -278,7 +278,7 @@ class RxRole {
   Queues& q_;
   Io& io_;
   Nanos now_ = 0;
-  Nanos ack_wake_ = kNever;
+  Nanos ack_wake_ = kNever, hint_wake_ = kNever;
   std::uint32_t round_ = 0, serial_ = 0, next_client_ = 0;
   MemoryTable memory_;
   CompletionQueues cqs_;

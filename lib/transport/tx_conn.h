@@ -64,6 +64,7 @@ struct TxPath {
   RttEstimator rtt;
   PathLowestRtt lowest_rtt;  // [MR-8.4.17]
   PathSeq highest_acked;     // highest number that the peer reported
+  PathSeq announced;         // of the last announcement, or a number that was acknowledged before
   std::uint32_t peer_ce = 0, peer_received = 0;
   std::uint16_t peer_late = 0;
   std::uint16_t wanted_port = 0;  // after the drain
@@ -71,6 +72,7 @@ struct TxPath {
   bool epoch_confirmed = true;  // the peer acknowledged something in it
   bool draining = false;        // a port change waits for the path to empty
   bool dirty = false;           // the last transmission was data: a loss would not show
+  bool owes_flush = false;      // a timeout's question found no room in the port
   DupThreshold dup;
   PathHealth health;
   Bytes window_before = 0;  // before its silence began
@@ -174,6 +176,7 @@ struct TxConn {
   Nanos trip_at = 0;             // when that is looked at again,
   Nanos path_windows_end = 0;    // and the windows of the paths' lowest round trips end
   bool flush_on_resume = false;  // after the pause that the first hint makes
+  bool owes_flushes = false;     // some path does
   TxHint hint;
   std::uint64_t backlog = 0;  // bytes taken from applications and not sent
   std::uint64_t acked_bytes = 0, resent = 0, lost = 0, spurious = 0, packets = 0;

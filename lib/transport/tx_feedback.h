@@ -122,7 +122,9 @@ void TxRole<Q, Io, Cc>::on_path_ack(Conn& c, std::uint8_t path, const PathAck& a
     // 64 bits: the peer chose the echo, and the difference may be as low as it can get.
     const std::int64_t units =
         std::int64_t{to_wire_time(received_at) - a.timestamp_echo} - a.ack_delay_64ns;
-    if (units > 0)
+    if (units > 0 && a.highest == p.announced)
+      on_announced(c, static_cast<Nanos>(units) << kWireTimeShift);
+    else if (units > 0)
       delay = {on_rtt(c, p, static_cast<Nanos>(units) << kWireTimeShift), c.lowest_rtt.value()};
   }
   if (newly.any()) {
@@ -379,7 +381,12 @@ void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   // want of nodes keeps the numbers from moving on, the rest of them is for data. Only then: the
   // answer to a PROBE shows none of the losses.
   const bool crowded = !all && p.seq.span() >= PathWindow::kLimit / 2;
-  if (!crowded) send_flush(c, path);
+  // Many paths may time out in one pass, more than the port takes: a question that is not asked
+  // counts as unanswered all the same. [MR-7.6.6]
+  if (!crowded && !send_flush(c, path)) {
+    p.owes_flush = c.owes_flushes = true;
+    list_conn(c);
+  }
   if (!crowded && p.health.silences < 2) return;
   p.health.nonce = fresh_nonce(c);
   if (!send_probe(c, path, 0xffff, p.health.nonce)) p.health.nonce = 0;

@@ -159,6 +159,14 @@ Nanos TxRole<Q, Io, Cc>::on_rtt(Conn& c, Path& p, Nanos rtt) {
   return c.latest_queue = rtt - base;
 }
 
+// The answer to an announcement says nothing about the way of data, which waits in other queues.
+// But under a hint it is the length of the way, when all that data will show is the queue that the
+// start of all of them made; and on a long way the lift needs it. [MR-7.2.7] [MR-8.3.13]
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::on_announced(Conn& c, Nanos rtt) {
+  if (c.hint.total() != 0 || c.params.handshake_rtt > kMaxStartRtt) c.lowest_rtt.sample(rtt, now_);
+}
+
 // Once per round trip: a walk over the paths. [MR-8.4.17]
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::measure_trip(Conn& c) {

@@ -20,8 +20,23 @@ bool TxRole<Q, Io, Cc>::send_flushes(Conn& c) {
   return true;
 }
 
+// What timeouts could not send. False: some is still owed. [MR-7.6.6]
 template <typename Q, typename Io, typename Cc>
-bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path) {
+bool TxRole<Q, Io, Cc>::send_owed_flushes(Conn& c) {
+  for (unsigned i = 0; i < c.paths.size(); ++i) {
+    Path& p = c.paths[i];
+    if (!p.owes_flush) continue;
+    // Heard, or failed, meanwhile: nothing is asked any more.
+    if (p.health.state != PathState::kSuspect || !c.planes[c.plane_slots[i]].up())
+      p.owes_flush = false;
+    else if (!send_flush(c, static_cast<std::uint8_t>(i)))
+      return false;
+  }
+  return true;
+}
+
+template <typename Q, typename Io, typename Cc>
+bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path, bool announces) {
   Path& p = c.paths[path];
   // [MR-2.3.4] [MR-8.1.3]
   if (p.seq.span() >= PathWindow::kLimit || !io_.ready(c.params.index, c.plane_slots[path]))
@@ -51,13 +66,30 @@ bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path) {
   f.floor_delta = static_cast<std::uint8_t>(pseq - p.seq.floor);
   f.demand = demand(c, 0, 0);
   std::memcpy(out, &f, sizeof f);
-  finish_packet(c, path, out, sizeof f, nullptr, 0, kNil);
+  finish_packet(c, path, out, sizeof f, nullptr, 0, kNil, announces);
   blocks_[p.block][pseq.v & 255] = TxRecord{0, {}, to_wire_time(now_).v, 0, 0, false};
-  p.dirty = false;         // [MR-7.6.4]
-  p.last_progress = now_;  // its answer is waited for
+  if (announces) p.announced = pseq;
+  p.dirty = p.owes_flush = false;  // [MR-7.6.4]
+  p.last_progress = now_;          // its answer is waited for
   ++counters_.flushes;
   update_open(c, path);
   return true;
+}
+
+// Ahead of a start that has more to send than its first window: each of the peer's ports hears of
+// it from a small packet that does not wait behind anybody's first window, and answers with a hint
+// within a round trip. Nothing is under way that it could overtake. [MR-8.2.9]
+template <typename Q, typename Io, typename Cc>
+void TxRole<Q, Io, Cc>::announce(Conn& c) {
+  if (c.start_room <= 0 || c.backlog <= static_cast<std::uint64_t>(c.start_room)) return;
+  std::uint32_t told = 0;
+  const auto all = static_cast<std::uint32_t>((1U << c.params.n_planes) - 1);
+  for (unsigned i = 0; i < c.active_paths && told != all; ++i) {
+    const std::uint32_t plane = 1U << c.plane_slots[i];
+    if ((told & plane) == 0 && c.paths[i].health.carries() && c.paths[i].seq.span() == 0 &&
+        send_flush(c, static_cast<std::uint8_t>(i), true))
+      told |= plane;
+  }
 }
 
 template <typename Q, typename Io, typename Cc>

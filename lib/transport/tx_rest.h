@@ -55,7 +55,7 @@ typename TxRole<Q, Io, Cc>::Path TxRole<Q, Io, Cc>::resume(const Conn& c, unsign
   const PathRest& r = c.rest[path];
   Path p;
   p.seq.floor = p.seq.next = p.cc.round_end = r.next;
-  p.highest_acked = r.next - 1;
+  p.highest_acked = p.announced = r.next - 1;
   p.rtt = r.rtt;
   p.lowest_rtt = r.lowest_rtt;
   p.cc.window = r.window;

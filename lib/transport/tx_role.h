@@ -13,7 +13,8 @@
 //   bool install(const ConnParams&); void uninstall(ConnIndex)
 //   bool ready(ConnIndex, plane_slot)                 the port takes a packet now
 //   uint8_t* begin(ConnIndex, plane_slot)             room for a header, or nullptr
-//   void commit(header_bytes, payload, payload_bytes, trailer or nullptr, src_port, dst_port, work)
+//   void commit(header_bytes, payload, payload_bytes, trailer or nullptr, src_port, dst_port, work,
+//               control)                              control: with the control DSCP
 //   bool busy(work)                                   a packet in the port still refers to its
 //   buffer
 #pragma once
@@ -287,11 +288,14 @@ class TxRole {
                              const WorkState& w, StreamSeq spn, std::uint32_t offset,
                              std::uint32_t bytes, bool resend, PathSeq pseq);
   bool send_flushes(Conn& c);
-  bool send_flush(Conn& c, std::uint8_t path);
+  bool send_owed_flushes(Conn& c);
+  bool send_flush(Conn& c, std::uint8_t path, bool announces = false);
+  void announce(Conn& c);
   bool send_probe(Conn& c, std::uint8_t path, std::uint16_t stream, std::uint64_t nonce,
                   wire::ProbeKind kind = wire::ProbeKind::kLiveness);
   void finish_packet(Conn& c, std::uint8_t path, std::uint8_t* header, std::uint32_t header_bytes,
-                     const std::uint8_t* payload, std::uint32_t payload_bytes, std::uint32_t work);
+                     const std::uint8_t* payload, std::uint32_t payload_bytes, std::uint32_t work,
+                     bool control = false);
   void keep_alive();
   // tx_pacing.h
   static constexpr std::uint32_t kHintBurst = 4;            // packets
@@ -319,6 +323,7 @@ class TxRole {
   void size_hint_window(Conn& c);
   void lift_windows(Conn& c);
   Nanos on_rtt(Conn& c, Path& p, Nanos rtt);
+  void on_announced(Conn& c, Nanos rtt);
   void measure_trip(Conn& c);
   void pause(Conn& c, Mbps before, bool first);
   [[nodiscard]] Nanos hint_trip(const Conn& c) const;

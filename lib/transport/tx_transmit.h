@@ -68,6 +68,7 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
     list_conn(c);
     return 0;
   }
+  if (c.owes_flushes) c.owes_flushes = !send_owed_flushes(c);
   std::uint32_t sent = 0;
   Sent last = Sent::kYes;
   while (sent < budget && last == Sent::kYes) {
@@ -84,7 +85,7 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
     // [MR-7.6.1] [MR-7.6.5] After a loss at every drain; else when the drain ends enough data for
     // one packet per path not to matter.
     const bool due = c.flush_credit != 0 || c.sent_since_flush >= 4 * c.active_paths;
-    if (due && !send_flushes(c)) list_conn(c);
+    if ((due && !send_flushes(c)) || c.owes_flushes) list_conn(c);
   } else {
     list_conn(c);  // more to send, or room to wait for: looked at again next pass
   }
@@ -275,7 +276,10 @@ template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::send_data(Conn& c, std::uint8_t path, SendStream& s, std::uint32_t work,
                                   StreamSeq spn, std::uint8_t losses, bool resend) {
   // Before anything is taken for this packet: it may send probes of its own.
-  if (c.unresolved + c.waiting == 0) start_after_idle(c);
+  if (c.unresolved + c.waiting == 0) {
+    start_after_idle(c);
+    if (c.starting) announce(c);
+  }
   Path& p = c.paths[path];
   const WorkState& w = work_[work];
   const std::uint32_t mtu = c.params.payload_mtu;
@@ -365,8 +369,6 @@ std::uint32_t TxRole<Q, Io, Cc>::write_header(std::uint8_t* out, Conn& c, std::u
   d.floor_delta = static_cast<std::uint8_t>(pseq - p.seq.floor);
   // The sequence space is about to end: ask, so that it opens again. [MR-2.3.5]
   if (d.floor_delta == PathWindow::kDataLimit - 1) d.c.flags |= wire::kFlagAckReq;
-  // [MR-8.2.9]
-  if (c.starting && c.unresolved == 0) d.c.flags |= wire::kFlagAckReq;
   d.stream = s.params.peer_number;
   d.spn = spn.v;
   d.demand = resend ? demand(c, 0, 1) : demand(c, bytes, 0);
@@ -417,7 +419,8 @@ std::uint32_t TxRole<Q, Io, Cc>::write_header(std::uint8_t* out, Conn& c, std::u
 template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::finish_packet(Conn& c, std::uint8_t path, std::uint8_t* header,
                                       std::uint32_t header_bytes, const std::uint8_t* payload,
-                                      std::uint32_t payload_bytes, std::uint32_t work) {
+                                      std::uint32_t payload_bytes, std::uint32_t work,
+                                      bool control) {
   wire::Be32 crc;
   const std::uint8_t* trailer = nullptr;
   // [MR-3.2.1]
@@ -426,7 +429,7 @@ void TxRole<Q, Io, Cc>::finish_packet(Conn& c, std::uint8_t path, std::uint8_t* 
     trailer = reinterpret_cast<const std::uint8_t*>(&crc);
   }
   io_.commit(header_bytes, payload, payload_bytes, trailer, c.rest[path].source_port,
-             c.params.peer_port, work);
+             c.params.peer_port, work, control);
 }
 
 }  // namespace metaroce

@@ -58,7 +58,8 @@ class Host {
     std::uint32_t nested = 0;  // begin() within another packet: one would be lost
     bool install(const ConnParams&) { return true; }
     void uninstall(ConnIndex) {}
-    bool ready(ConnIndex, unsigned) const { return true; }
+    std::uint32_t room = UINT32_MAX;  // packets that the port still takes; UINT32_MAX: any number
+    bool ready(ConnIndex, unsigned) const { return room != 0; }
     std::uint8_t* begin(ConnIndex, unsigned plane_slot) {
       nested += open ? 1 : 0;
       open = true;
@@ -68,12 +69,13 @@ class Host {
     }
     void commit(std::uint32_t header, const std::uint8_t* payload, std::uint32_t n,
                 const std::uint8_t* trailer, std::uint16_t sport, std::uint16_t dport,
-                std::uint32_t) {
+                std::uint32_t, bool control) {
       open = false;
+      if (room != UINT32_MAX) --room;
       buffer.resize(header);
       if (n != 0) buffer.insert(buffer.end(), payload, payload + n);
       if (trailer != nullptr) buffer.insert(buffer.end(), trailer, trailer + wire::kCrcBytes);
-      h->out->send(h->now, Frame{buffer, sport, dport, plane, false});
+      h->out->send(h->now, Frame{buffer, sport, dport, plane, false, control});
     }
     bool busy(std::uint32_t w) const {
       return std::find(busy_works.begin(), busy_works.end(), w) != busy_works.end();

@@ -33,6 +33,7 @@ struct Frame {
   std::uint16_t src_port = 0, dst_port = 0;
   std::uint8_t plane = 0;
   bool ce = false;
+  bool control = false;  // class; the link makes nothing of it
 };
 
 // One direction.

@@ -236,7 +236,7 @@ TEST(Capture, headers_of_a_frame) {
     for (std::uint32_t i = 0; i < 5; ++i)
       EXPECT_EQ(f.payload()[sizeof d + i], pattern_byte(4096 + i));
   }
-  d.c.set(wire::Type::kAck);
+  info.control = true;
   info.payload = nullptr;
   capture.frame(1100, 300, false, info, header);
   EXPECT_EQ(bytes[15], (46 << 2) | 2);

@@ -100,6 +100,63 @@ TEST(RateHintRoles, lone_sender__no_hint_full_rate) {
   EXPECT_EQ(p.conn().hint_window, Host::Tx::Conn::kNoHintWindow);
 }
 
+// [MR-8.2.9] [MR-3.1.6] [MR-7.2.7] More than the first window holds: a FLUSH in the control class
+// goes ahead and says how much; at each start, and not for less. Its answer is no sample of a path.
+TEST(RateHintRoles, start__is_announced) {
+  Contended p(options());
+  std::vector<Frame> sent;
+  p.ab.drop_if = [&](const Frame& f) {
+    sent.push_back(f);
+    return Pair::is(f, wire::Type::kData);
+  };
+  p.write(1, 1 << 20);
+  p.run_for(kMicrosecond);
+  ASSERT_GT(sent.size(), 2U);
+  ASSERT_TRUE(Pair::is(sent[0], wire::Type::kFlush));
+  EXPECT_TRUE(sent[0].control);
+  EXPECT_EQ(reinterpret_cast<const wire::Flush*>(sent[0].bytes.data())->demand, 21);
+  for (std::size_t i = 1; i < sent.size(); ++i) {
+    EXPECT_TRUE(Pair::is(sent[i], wire::Type::kData));
+    EXPECT_FALSE(sent[i].control);
+  }
+  p.run_for(14 * kMicrosecond);
+  EXPECT_FALSE(p.conn().starting);
+  EXPECT_FALSE(p.conn().rtt.valid());
+  EXPECT_EQ(p.conn().lowest_rtt.value(), kNever);  // no hint came with it
+  p.ab.drop_if = nullptr;
+  ASSERT_TRUE(p.finish(1));
+  for (const std::uint32_t bytes : {4096U, 1U << 20}) {
+    p.run_for(3 * kMillisecond);
+    sent.clear();
+    p.ab.drop_if = [&](const Frame& f) {
+      sent.push_back(f);
+      return false;
+    };
+    p.write(bytes, bytes);
+    p.run_for(kMicrosecond);
+    ASSERT_FALSE(sent.empty());
+    EXPECT_EQ(sent[0].control, bytes > 4096);
+    EXPECT_EQ(Pair::is(sent[0], wire::Type::kFlush), bytes > 4096);
+    ASSERT_TRUE(p.finish(p.a.sent_completions.size() + 1));
+  }
+}
+
+// [MR-7.2.7] With a hint it is the length of the way.
+TEST(RateHintRoles, start__announced_into_a_crowd) {
+  Contended p(options());
+  p.ab.drop_if = [](const Frame& f) { return Pair::is(f, wire::Type::kData); };
+  p.rivals_send(30);
+  p.write(1, 1 << 20);
+  p.run_for(8 * kMicrosecond);
+  p.rivals_send(30);
+  p.run_for(5 * kMicrosecond);
+  EXPECT_EQ(p.last_hint, 49500U);
+  EXPECT_EQ(p.conn().pace_rate, 49500U);
+  EXPECT_FALSE(p.conn().rtt.valid());
+  EXPECT_NE(p.conn().lowest_rtt.value(), kNever);
+  EXPECT_LT(p.conn().lowest_rtt.value(), 11 * kMicrosecond);
+}
+
 // [MR-8.4.5] The sender hears of it although nothing of its own asks for an ACK; [MR-8.4.13] and
 // paces, with no more in flight than the hint fills. [MR-8.4.15]
 TEST(RateHintRoles, second_sender__pushed_and_obeyed) {

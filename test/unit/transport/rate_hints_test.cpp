@@ -73,6 +73,47 @@ class RateHints : public ::testing::Test {
   std::vector<std::uint32_t> pushed;
 };
 
+// [MR-8.4.22] The first of a crowd is answered at once, for it is alone; the others, who come
+// before the next computation, when it is done, with the share of all of them.
+TEST_F(RateHints, crowd__is_answered_when_it_is_counted) {
+  for (std::uint32_t c = 0; c < 8; ++c) add(c, c);
+  packet(0, kBulk, 86);
+  EXPECT_TRUE(port.answers_later(0));
+  EXPECT_LE(port.answer_due(), now);
+  poll();
+  EXPECT_EQ(pushed, std::vector<std::uint32_t>{0});
+  EXPECT_EQ(port.hint(0), 0U);
+  EXPECT_EQ(port.answer_due(), kNever);
+  now += 100;
+  for (std::uint32_t c = 1; c < 8; ++c) {
+    packet(c, kBulk, 86);
+    EXPECT_TRUE(port.answers_later(c));
+  }
+  pushed.clear();
+  poll();
+  EXPECT_TRUE(pushed.empty());
+  const Nanos due = port.answer_due();
+  EXPECT_LE(due - now, config.hint_interval / 8);
+  now = due;
+  poll();
+  EXPECT_EQ(pushed.size(), 7U);  // the first was told something a moment ago
+  for (std::uint32_t c = 0; c < 8; ++c)
+    EXPECT_EQ(port.hint(c), kLine / 1000 * config.hint_capacity_permille / 8);
+  // Known by now, or without work: nothing to wait for.
+  EXPECT_FALSE(port.answers_later(3));
+  add(9, 9);
+  packet(9, 0, 86);
+  EXPECT_FALSE(port.answers_later(9));
+}
+
+TEST_F(RateHints, crowd__does_not_wait_where_hints_are_off) {
+  config.rate_hints = false;
+  port.configure(config, kLine);
+  add(1, 1);
+  packet(1, kBulk, 86);
+  EXPECT_FALSE(port.answers_later(1));
+}
+
 // [MR-8.4.11]
 TEST_F(RateHints, lone_sender__none) {
   add(3, 1);

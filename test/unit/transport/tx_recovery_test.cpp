@@ -369,6 +369,36 @@ TEST(Recovery, path__loss_alone_does_not_end_it) {
   EXPECT_EQ(p.a.tx.counters().paths_failed, 0U);
 }
 
+// [MR-7.6.6] [MR-7.4.8] Paths time out in one pass, and the port takes one packet of it: the
+// questions of the others go out as soon as it takes more, not at their next timeouts.
+TEST(Recovery, flush__of_a_timeout_waits_for_the_port) {
+  Pair p(options());
+  std::map<unsigned, unsigned> asked;
+  p.ab.drop_if = [&](const Frame& f) {
+    if (Pair::is(f, wire::Type::kFlush)) ++asked[f.bytes[2]];
+    return true;
+  };
+  p.write(1, 60000);
+  p.run_for(kMicrosecond);
+  asked.clear();
+  p.a.tx_io.room = 1;
+  const auto timed_out = [&] {
+    unsigned n = 0;
+    for (unsigned i = 0; i < 4; ++i) n += p.path(i).timeouts != 0 ? 1 : 0;
+    return n;
+  };
+  ASSERT_TRUE(p.run_until([&] { return timed_out() == 4; }, 10 * kMillisecond));
+  EXPECT_LE(asked.size(), 1U);
+  const std::uint64_t timeouts = p.a.tx.counters().timeouts;
+  p.a.tx_io.room = UINT32_MAX;
+  p.run_for(2 * kMicrosecond);
+  EXPECT_EQ(asked.size(), 4U);
+  for (const auto& [path, times] : asked) EXPECT_EQ(times, 1U) << path;
+  EXPECT_EQ(p.a.tx.counters().timeouts, timeouts);
+  p.ab.drop_if = nullptr;
+  ASSERT_TRUE(p.finish(1));
+}
+
 // [MR-3.5.2] [MR-7.6.1] [MR-7.6.4] A FLUSH is never sent twice, and never two without DATA between
 // them unless the path timed out.
 TEST(Recovery, flush__once_per_drain) {
