@@ -183,8 +183,8 @@ class EcnAimd {
     c.mean_queue_8 += d.excess - c.mean_queue_8 / 8;
     const Nanos longer = d.excess - c.mean_queue_8 / 8;
     // One that returns meets queues that the others are used to; a single one has nobody to give
-    // to.
-    if (longer <= 0 || c.paths < 2 || p.regrow_to > p.window) return false;
+    // to; under a hint the queue is at the receiver's port.
+    if (longer <= 0 || c.hinted || c.paths < 2 || p.regrow_to > p.window) return false;
     if (may_steer(c)) shrink(c, p, share_of(acked, std::min(longer, d.trip) / 2, d.trip));
     return true;
   }
