@@ -43,6 +43,7 @@ class EcnAimd {
     bool lossy_before = false;  // the previous round lost more than 20 %
     std::uint8_t early = 0;     // rounds left in which all delay counts [MR-8.3.18]
     DelayGuard::Round delays;
+    Bytes owed = 0;       // lost, and not regained: it comes back by a quarter [MR-8.3.12]
     Bytes regrow_to = 0;  // a path that returned doubles up to here; 0 = it does not
   };
   struct Conn {
@@ -132,7 +133,7 @@ class EcnAimd {
                      PathSeq cum, PathSeq next, Delay delay) {
     p.round_acked += acked;
     if (ce != 0) {
-      p.regrow_to = 0;
+      p.regrow_to = p.owed = 0;
       c.guard.marked(c.paths);
       shrink(c, p, Bytes{ce} * c.packet / 2);
     }
@@ -151,6 +152,7 @@ class EcnAimd {
   }
   static void on_loss(Conn& c, Path& p, Bytes lost) {
     p.round_lost += lost;
+    p.owed = std::min(p.owed + lost, c.path_max);
     shrink(c, p, lost);
   }
   // What a start's first answer allows: all that the rate sends within an RTT, at once.
@@ -195,10 +197,12 @@ class EcnAimd {
       step = std::min(clean, p.regrow_to - p.window);
     else if (c.guard.careful())
       return;  // at the end of the round
-    else if (!fuller)
+    else if (!fuller || p.owed > 0)
       step = rise(c, p, clean);
     step = std::min({step, c.max - c.window, c.path_max - p.window});
-    if (step > 0) resize(c, p, p.window + step);
+    if (step <= 0) return;
+    p.owed = std::max<Bytes>(p.owed - step, 0);
+    resize(c, p, p.window + step);
   }
   // In proportion to what is missing, but no slower than beyond the target, where nobody knows
   // better.
@@ -206,7 +210,9 @@ class EcnAimd {
     const Bytes search = p.used_fully && !c.hinted ? clean / 32 : 0;
     const Bytes missing = c.target - c.window;
     if (missing <= 0) return search;
-    return std::max(std::min(share_of(clean + clean / 2, missing, c.target), missing), search);
+    const Bytes regained = std::min({clean / 4, p.owed, missing});
+    return std::max(
+        {std::min(share_of(clean + clean / 2, missing, c.target), missing), search, regained});
   }
   static void end_round(Conn& c, Path& p, PathSeq next) {
     const bool lossy = p.round_lost * 5 > p.round_acked + p.round_lost;

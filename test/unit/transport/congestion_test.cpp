@@ -150,6 +150,18 @@ TEST_F(EcnAimdTest, on_ack__delay_above_the_average_moves_window) {
   EXPECT_EQ(conn_.window, sum());
 }
 
+// [MR-8.3.12] What loss took comes back by a quarter, in whatever queue the path waits; no further.
+TEST_F(EcnAimdTest, on_ack__regains_what_it_lost) {
+  start(2);
+  conn_.target = conn_.window;
+  const Bytes before = paths_[0].window;
+  EcnAimd::on_loss(conn_, paths_[0], 4096);
+  conn_.target = conn_.window + 2048;  // next to nothing is missing
+  for (int i = 0; i < 20; ++i) round(0, 1, 0, 4096);
+  EXPECT_EQ(paths_[0].window, before - 2048);
+  EXPECT_EQ(conn_.window, conn_.target);
+}
+
 // [MR-8.3.19] Under a hint the receiver's port is the queue.
 TEST_F(EcnAimdTest, on_ack__delay_takes_nothing_under_a_hint) {
   start(2);
