@@ -4,9 +4,10 @@
 //
 //   Window of a path W_p in bytes; window of the connection W_c = sum of W_p, kept explicitly.
 //   [MR-8.3.2] `target` is what the allowed rate (line rate, or the receiver's hint) sends within
-//   the lowest RTT and a slack. Below it a clean path grows by a quarter of what it acknowledges
+//   the lowest RTT and a slack. Below it a clean path grows the faster the more is missing
 //   [MR-8.3.12], beyond it by a thirty-second [MR-8.3.1], under a hint not at all. Growth below the
-//   target is what moves load between paths: what marks take from one, clean ones take up.
+//   target is what moves load between paths: what marks and delay take from one, those take up that
+//   wait no longer than the connection's packets do on the average. [MR-8.3.19] [MR-8.3.20]
 //   [MR-8.3.3] [MR-8.3.4] [MR-8.3.5] CE: half a packet for each marked one, at once, and the
 //   scheduler skips the path for one rotation. In equilibrium with the growth a third of the
 //   packets is marked. [MR-8.3.7] [MR-8.3.8] Loss: the lost bytes are subtracted (random loss on
@@ -14,8 +15,9 @@
 //   without marks: halve. Delay counts only where nothing marks: delay_guard.h.
 //
 //   Rejected, by simulation (64 hosts, permutation): DCTCP's average with gain 1/16 (a flow of 20
-//   RTTs is over before it reacts: 1.09 against 1.05); moving window by the path's delay against
-//   the connection's average (better in the first RTTs, then flows starve each other: 1.2 to 1.4).
+//   RTTs is over before it reacts: 1.09 against 1.05); delay against the lowest RTT for longer than
+//   a round, or against the average while all paths grow alike: flows starve each other (1.2
+//   to 1.4).
 #pragma once
 
 #include <algorithm>
@@ -26,6 +28,7 @@
 #include "transport/config.h"
 #include "transport/delay_guard.h"
 #include "transport/loss_recovery.h"
+#include "transport/ratio.h"
 #include "wire/packet.h"
 
 namespace metaroce {
@@ -38,8 +41,9 @@ class EcnAimd {
     Bytes round_acked = 0, round_lost = 0;
     bool used_fully = false;    // the window limited sending in this round
     bool lossy_before = false;  // the previous round lost more than 20 %
-    std::uint8_t early = 0;     // rounds left in which delay steers [MR-8.3.18]
+    std::uint8_t early = 0;     // rounds left in which all delay counts [MR-8.3.18]
     DelayGuard::Round delays;
+    Bytes owed = 0;       // lost, and not regained: it comes back by a quarter [MR-8.3.12]
     Bytes regrow_to = 0;  // a path that returned doubles up to here; 0 = it does not
   };
   struct Conn {
@@ -49,6 +53,7 @@ class EcnAimd {
     Bytes target = 0;     // what the allowed rate sends within an RTT: up to it windows grow fast
     bool hinted = false;  // by the receiver: beyond it they do not grow at all
     std::uint32_t paths = 1;
+    Nanos mean_queue_8 = 0;  // what packets wait in queues, average of the paths, in 1/8 ns
     DelayGuard guard;
     Bytes path_max = INT64_MAX;  // a path's sequence ends here [MR-8.3.16]
   };
@@ -128,12 +133,13 @@ class EcnAimd {
                      PathSeq cum, PathSeq next, Delay delay) {
     p.round_acked += acked;
     if (ce != 0) {
-      p.regrow_to = 0;
+      p.regrow_to = p.owed = 0;
       c.guard.marked(c.paths);
       shrink(c, p, Bytes{ce} * c.packet / 2);
     }
+    const bool fuller = delay.trip != 0 && balance(c, p, acked, delay);
     if (ce < packets)
-      grow(c, p, ce == 0 ? acked : std::max<Bytes>(acked - Bytes{ce} * c.packet, 0));
+      grow(c, p, ce == 0 ? acked : std::max<Bytes>(acked - Bytes{ce} * c.packet, 0), fuller);
     if (cum >= p.round_end) {
       if (p.early != 0 && delay.trip != 0) steer(c, p, delay);
       end_round(c, p, next);
@@ -146,6 +152,7 @@ class EcnAimd {
   }
   static void on_loss(Conn& c, Path& p, Bytes lost) {
     p.round_lost += lost;
+    p.owed = std::min(p.owed + lost, c.path_max);
     shrink(c, p, lost);
   }
   // What a start's first answer allows: all that the rate sends within an RTT, at once.
@@ -161,28 +168,51 @@ class EcnAimd {
   }
 
  private:
-  static constexpr std::uint8_t kEarlyRounds = 2;
+  static constexpr std::uint8_t kEarlyRounds = 1;
 
   // [MR-8.3.18] A queue of `excess` after one trip is a route that is loaded `excess / trip` too
   // high; twice that, because the queue must go as well. At most half.
   static void steer(Conn& c, Path& p, Delay d) {
     --p.early;
-    if (c.hinted || c.window < c.target - c.target / 4) return;
+    if (!may_steer(c)) return;
     shrink(c, p, p.window * std::min(2 * d.excess, d.trip / 2) / d.trip);
   }
-  static void grow(Conn& c, Path& p, Bytes clean) {
+  // Where all routes wait in one queue there is nothing to move.
+  static bool may_steer(const Conn& c) { return !c.hinted && c.window >= c.target - c.target / 4; }
+  // [MR-8.3.19] Half of what the path's queue is longer by than the average, each round trip. True:
+  // it is longer, and others take up what is missing. [MR-8.3.20]
+  static bool balance(Conn& c, Path& p, Bytes acked, Delay d) {
+    c.mean_queue_8 += d.excess - c.mean_queue_8 / 8;
+    const Nanos longer = d.excess - c.mean_queue_8 / 8;
+    // One that returns meets queues that the others are used to; a single one has nobody to give
+    // to; under a hint the queue is at the receiver's port.
+    if (longer <= 0 || c.hinted || c.paths < 2 || p.regrow_to > p.window) return false;
+    if (may_steer(c)) shrink(c, p, share_of(acked, std::min(longer, d.trip) / 2, d.trip));
+    return true;
+  }
+  static void grow(Conn& c, Path& p, Bytes clean, bool fuller) {
     if (p.window == 0) return;  // it left the active set
     Bytes step = 0;
     if (p.regrow_to > p.window)
       step = std::min(clean, p.regrow_to - p.window);
     else if (c.guard.careful())
       return;  // at the end of the round
-    else if (c.window < c.target)
-      step = std::min(clean / 4, c.target - c.window);
-    else if (p.used_fully && !c.hinted)
-      step = clean / 32;
+    else if (!fuller || p.owed > 0)
+      step = rise(c, p, clean);
     step = std::min({step, c.max - c.window, c.path_max - p.window});
-    if (step > 0) resize(c, p, p.window + step);
+    if (step <= 0) return;
+    p.owed = std::max<Bytes>(p.owed - step, 0);
+    resize(c, p, p.window + step);
+  }
+  // In proportion to what is missing, but no slower than beyond the target, where nobody knows
+  // better.
+  static Bytes rise(const Conn& c, const Path& p, Bytes clean) {
+    const Bytes search = p.used_fully && !c.hinted ? clean / 32 : 0;
+    const Bytes missing = c.target - c.window;
+    if (missing <= 0) return search;
+    const Bytes regained = std::min({clean / 4, p.owed, missing});
+    return std::max(
+        {std::min(share_of(clean + clean / 2, missing, c.target), missing), search, regained});
   }
   static void end_round(Conn& c, Path& p, PathSeq next) {
     const bool lossy = p.round_lost * 5 > p.round_acked + p.round_lost;

@@ -23,7 +23,8 @@ void TxRole<Q, Io, Cc>::fail_path(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];
   ++counters_.paths_failed;
   requeue_all(c, path, Lost::kMoved);
-  if (p.cc.window > c.cc.packet) Cc::close(c.cc, p.cc, std::max(p.window_before, p.cc.window));
+  // Its silences may have taken the window away already; what it had before is still its aim.
+  if (p.cc.window != 0) Cc::close(c.cc, p.cc, std::max(p.window_before, p.cc.window));
   p.gap_since = kNever;
   resize_active(c, c.active);
   // All paths of a plane failed: the plane is lost, and asked as one.

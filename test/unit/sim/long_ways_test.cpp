@@ -77,7 +77,7 @@ TEST(LongWays, routes_of_different_lengths) {
 }
 
 // [MR-8.3.10] Two senders over one link to receivers of their own: nobody gives a hint, nobody
-// marks, and the queue takes 4 MiB.
+// marks, and the queue takes 1 MiB, 84 us.
 TEST(DelayGuard, a_link_without_marks) {
   Scenario s = wan(4, kMicrosecond);
   s.fabric.topology = fabric::Topology::kLeafSpine;
@@ -85,7 +85,8 @@ TEST(DelayGuard, a_link_without_marks) {
   s.fabric.hosts_per_leaf = 2;
   s.fabric.spines = 1;
   s.fabric.ecn = fabric::EcnMode::kOff;
-  s.fabric.queue_bytes = 4 << 20;
+  s.fabric.queue_bytes = 1 << 20;
+  s.transport.delay_guard = 50 * kMicrosecond;
   const Workload w = workload(4, {flow(0, 2, 96 << 20), flow(1, 3, 96 << 20)});
   const RunResult guarded = run(s, w);
   ASSERT_EQ(guarded.outcome, Outcome::kComplete);
