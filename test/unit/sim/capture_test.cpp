@@ -171,7 +171,9 @@ TEST(Capture, replay_gives_the_same_placements_and_drops) {
   };
   const RunResult r = world.run(hooks);
   ASSERT_EQ(r.outcome, Outcome::kComplete);
-  EXPECT_EQ(last, r.virtual_time);
+  // The host that ended the run took its last frame when it was polled next.
+  EXPECT_LE(last, r.virtual_time);
+  EXPECT_LE(r.virtual_time - last, s.host.poll_interval);
   std::uint64_t marked = 0;
   for (std::uint16_t h = 0; h < 3; ++h) {
     Receiver again(s, world, h);
