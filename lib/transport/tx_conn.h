@@ -76,7 +76,7 @@ struct TxPath {
   bool leaving = false;         // its route is bad: a new port, as soon as it carries
   std::uint8_t flushes = 0;     // owed, when its bit in flush_paths is set
   LossScore losses;
-  bool owes_flush = false;  // a timeout's question found no room in the port
+  bool owes_question = false;  // a timeout's question found no room in the port
   DupThreshold dup;
   PathHealth health;
   Bytes window_before = 0;  // before its silence began
@@ -183,7 +183,7 @@ struct TxConn {
   Nanos path_windows_end = 0;    // and the windows of the paths' lowest round trips end
   bool flush_on_resume = false;  // after the pause that the first hint makes
   bool drained = false;          // its FLUSHes are those of a drain
-  bool owes_flushes = false;     // some path does
+  bool owes_questions = false;   // some path does
   TxHint hint;
   std::uint64_t backlog = 0;  // bytes taken from applications and not sent
   std::uint64_t acked_bytes = 0, resent = 0, lost = 0, spurious = 0, packets = 0;

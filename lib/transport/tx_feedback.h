@@ -388,7 +388,7 @@ void TxRole<Q, Io, Cc>::on_timeout(Conn& c, std::uint8_t path) {
   // Many paths may time out in one pass, more than the port takes: a question that is not asked
   // counts as unanswered all the same. [MR-7.6.6]
   if (!crowded && !send_flush(c, path)) {
-    p.owes_flush = c.owes_flushes = true;
+    p.owes_question = c.owes_questions = true;
     list_conn(c);
   }
   if (!crowded && p.health.silences < 2) return;

@@ -42,17 +42,16 @@ template <typename Q, typename Io, typename Cc>
 void TxRole<Q, Io, Cc>::ask_path(Conn& c, std::uint8_t path) {
   Path& p = c.paths[path];
   PathHealth& h = p.health;
-  // An epoch starts with nothing unresolved; what no node was free for waits here. [MR-9.3.2]
-  if (p.data_unresolved != 0 && !requeue_all(c, path, Lost::kMoved)) {
-    h.next = now_ + PathHealth::kBackoffMin;
-    return settle(c, path);
-  }
+  // An epoch starts with nothing unresolved. What no node was free for waits here, and the question
+  // goes by the old port: were none asked, and all paths like this one, nothing would ever free a
+  // node. [MR-9.3.2] [MR-9.3.8]
+  const bool kept = p.data_unresolved != 0 && !requeue_all(c, path, Lost::kMoved);
   const PathState before = h.state;
   const PathHealth::Ask a =
       h.ask(now_, 2 * p.rtt.probe_timeout(config_.probe_timeout_floor, config_.max_ack_delay,
                                           c.params.handshake_rtt));
   if (a.mtu_found) ++counters_.paths_mtu;
-  if (a.new_port) change_port(c, path, draw_port(c, path));
+  if (a.new_port && !kept) change_port(c, path, draw_port(c, path));
   h.nonce = fresh_nonce(c);
   if (!send_probe(c, path, 0xffff, h.nonce,
                   a.full ? wire::ProbeKind::kFullSize : wire::ProbeKind::kLiveness))

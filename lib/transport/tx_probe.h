@@ -53,13 +53,13 @@ bool TxRole<Q, Io, Cc>::pay_flushes(Conn& c) {
 
 // What timeouts could not send. False: some is still owed. [MR-7.6.6]
 template <typename Q, typename Io, typename Cc>
-bool TxRole<Q, Io, Cc>::send_owed_flushes(Conn& c) {
+bool TxRole<Q, Io, Cc>::send_owed_questions(Conn& c) {
   for (unsigned i = 0; i < c.paths.size(); ++i) {
     Path& p = c.paths[i];
-    if (!p.owes_flush) continue;
+    if (!p.owes_question) continue;
     // Heard, or failed, meanwhile: nothing is asked any more.
     if (p.health.state != PathState::kSuspect || !c.planes[c.plane_slots[i]].up())
-      p.owes_flush = false;
+      p.owes_question = false;
     else if (!send_flush(c, static_cast<std::uint8_t>(i)))
       return false;
     else
@@ -102,7 +102,7 @@ bool TxRole<Q, Io, Cc>::send_flush(Conn& c, std::uint8_t path, bool announces) {
   finish_packet(c, path, out, sizeof f, nullptr, 0, kNil, announces);
   blocks_[p.block][pseq.v & 255] = TxRecord{0, {}, to_wire_time(now_).v, 0, 0, false};
   if (announces) p.announced = pseq;
-  p.dirty = p.owes_flush = false;  // [MR-7.6.4]
+  p.dirty = p.owes_question = false;  // [MR-7.6.4]
   ++counters_.flushes;
   update_open(c, path);
   return true;

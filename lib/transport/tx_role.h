@@ -300,7 +300,7 @@ class TxRole {
   void owe_flush(Conn& c, std::uint8_t path);
   void owe_flushes(Conn& c, bool waits);
   bool pay_flushes(Conn& c);
-  bool send_owed_flushes(Conn& c);
+  bool send_owed_questions(Conn& c);
   bool send_flush(Conn& c, std::uint8_t path, bool announces = false);
   void announce(Conn& c);
   bool send_probe(Conn& c, std::uint8_t path, std::uint16_t stream, std::uint64_t nonce,

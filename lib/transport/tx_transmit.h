@@ -72,7 +72,7 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
   if (c.drained && !worth_questions(c) && (c.resend_head != kNil || c.stream_head != kNil))
     c.flush_paths = {};
   c.drained = false;
-  if (c.owes_flushes) c.owes_flushes = !send_owed_flushes(c);
+  if (c.owes_questions) c.owes_questions = !send_owed_questions(c);
   std::uint32_t sent = 0;
   Sent last = Sent::kYes;
   while (sent < budget && last == Sent::kYes) {
@@ -91,7 +91,7 @@ std::uint32_t TxRole<Q, Io, Cc>::send_from(Conn& c, std::uint32_t budget) {
     // one packet per path not to matter.
     c.drained = c.flush_credit != 0 || much_since_flush(c);
     if (c.drained) owe_flushes(c, true);
-    if (!pay_flushes(c) || c.owes_flushes)
+    if (!pay_flushes(c) || c.owes_questions)
       list_conn(c);
     else if (c.drained)
       c.sent_since_flush = 0;

@@ -224,6 +224,29 @@ TEST(Recovery, outage__one_second) {
   EXPECT_TRUE(p.same(0, 400000));
 }
 
+// [MR-9.3.8] Every path fails with more outstanding than there are nodes to remember it by: the
+// network is back, and so are they.
+TEST(Recovery, outage__every_path_fails_and_no_node_is_free) {
+  WorldOptions o = options();
+  o.limits = TxLimits{64, 8, 2};
+  Pair p(o);
+  p.write(1, 50000);
+  ASSERT_TRUE(p.finish(1));
+  p.ab.drop_if = [](const Frame&) { return true; };
+  p.write(2, 200000, 65536);
+  const auto failed = [&] {
+    for (unsigned i = 0; i < 4; ++i)
+      if (!p.path(i).health.asks()) return false;
+    return true;
+  };
+  ASSERT_TRUE(p.run_until(failed, kSecond));
+  ASSERT_GT(p.conn().unresolved, 4U);
+  p.run_for(10 * kMillisecond);
+  p.ab.drop_if = nullptr;
+  ASSERT_TRUE(p.finish(2, kSecond));
+  EXPECT_TRUE(p.same(65536, 200000));
+}
+
 // [MR-9.2.5] [MR-9.2.4] [MR-7.4.5] [MR-7.4.7] [MR-9.4.1] [MR-9.4.2] One of four paths dies and
 // returns.
 TEST(Recovery, path__silent_then_back) {
