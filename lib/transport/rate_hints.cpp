@@ -81,6 +81,7 @@ void PortHints::measure(Nanos now, bool pressed) {
   } else {
     other_ = 0;
     load_ = 0;
+    host_ = HostLimit{};
   }
   all_bytes_ = 0;
   measured_at_ = now;

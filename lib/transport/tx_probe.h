@@ -51,21 +51,23 @@ bool TxRole<Q, Io, Cc>::pay_flushes(Conn& c) {
   return all;
 }
 
-// What timeouts could not send. False: some is still owed. [MR-7.6.6]
+// What timeouts could not send. False: some is still owed; one full port holds up no other.
+// [MR-7.6.6]
 template <typename Q, typename Io, typename Cc>
 bool TxRole<Q, Io, Cc>::send_owed_questions(Conn& c) {
+  bool all = true;
   for (unsigned i = 0; i < c.paths.size(); ++i) {
     Path& p = c.paths[i];
     if (!p.owes_question) continue;
     // Heard, or failed, meanwhile: nothing is asked any more.
     if (p.health.state != PathState::kSuspect || !c.planes[c.plane_slots[i]].up())
       p.owes_question = false;
-    else if (!send_flush(c, static_cast<std::uint8_t>(i)))
-      return false;
-    else
+    else if (send_flush(c, static_cast<std::uint8_t>(i)))
       p.last_progress = now_;  // its answer is waited for
+    else
+      all = false;
   }
-  return true;
+  return all;
 }
 
 template <typename Q, typename Io, typename Cc>

@@ -410,3 +410,4 @@ class TxRole {
 #include "transport/tx_submissions.h"
 #include "transport/tx_transmit.h"
 #include "transport/tx_upkeep.h"
+#include "transport/tx_write.h"

@@ -78,6 +78,20 @@ class Pair : public World {
     return *reinterpret_cast<const wire::Data*>(f.bytes.data());
   }
 
+  // An ACK from b with the block of one path, to be filled in.
+  static Frame ack() {
+    Frame f;
+    f.bytes.resize(sizeof(wire::Ack) + sizeof(wire::AckPath));
+    auto& a = *reinterpret_cast<wire::Ack*>(f.bytes.data());
+    a.c.set(wire::Type::kAck);
+    a.c.dcid = (1U << 8) | 0x5a;
+    a.n_paths = 1;
+    return f;
+  }
+  static wire::AckPath& block(Frame& f) {
+    return *reinterpret_cast<wire::AckPath*>(f.bytes.data() + sizeof(wire::Ack));
+  }
+
   Host::Memory &src, &dst;
 
  private:

@@ -140,6 +140,22 @@ TEST_F(RateHints, lone_sender__of_a_slow_host) {
   EXPECT_EQ(port.hint(3), 0U);
 }
 
+// A limit of before the port fell idle says nothing about the host of now.
+TEST_F(RateHints, slow_host__forgotten_while_nothing_arrives) {
+  add(3, 1);
+  rate[3] = 100000;
+  run(100 * kMicrosecond);
+  pressed = true;
+  run(20 * kMicrosecond);
+  ASSERT_NE(port.hint(3), 0U);
+  pressed = false;
+  now += 10 * kMillisecond;
+  poll();
+  rate[3] = kLine;
+  run(20 * kMicrosecond);
+  EXPECT_EQ(port.hint(3), 0U);
+}
+
 // [MR-8.4.21] Two senders share what the host takes.
 TEST_F(RateHints, slow_host__shared) {
   add(1, 1);
